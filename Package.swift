@@ -96,7 +96,7 @@ let package = Package(
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "conditions",
                         "cuts", "deadlines",
                         "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "lanes",
-                        "limits", "mirrors", "once", "origins", "paths", "preemption", "purges", "questions",
+                        "limits", "mirrors", "once", "origins", "outages", "paths", "preemption", "purges", "questions",
                         "reports", "requests", "returns", "reuse", "sessions", "shares", "sharing", "slices",
                         "stragglers", "verbs", "wholeness", "windows",
                     ])),

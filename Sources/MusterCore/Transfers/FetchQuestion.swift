@@ -31,13 +31,17 @@ public struct FetchQuestion: Hashable, Sendable {
     /// The file that is there already and may be the content: what was asked for is only wanted if it is another one, by
     /// If-None-Match or If-Modified-Since (RFC 9110 §13.2.2: before Range and If-Range).
     public var held: Representation?
+    /// How many bytes of the content are there, from its first one on, where one request is to bring all the rest: a body that comes from the first byte on
+    /// is of use behind them if it surely is the same content.
+    public var kept: Int64
 
     /// A question.
     public init(
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
         isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlierSize: Int64? = nil,
-        decodes: Bool = false, expectedContentType: String? = nil, held: Representation? = nil
+        decodes: Bool = false, expectedContentType: String? = nil, held: Representation? = nil,
+        kept: Int64 = 0
     ) {
         self.range = range
         self.conditional = conditional
@@ -53,6 +57,7 @@ public struct FetchQuestion: Hashable, Sendable {
         self.decodes = decodes
         self.expectedContentType = expectedContentType
         self.held = held
+        self.kept = kept
     }
 
     /// Whether a digest tells in the end if bytes of several contents were mixed: the caller's, or one that the origin
@@ -72,6 +77,8 @@ public struct FetchQuestion: Hashable, Sendable {
 public struct AcceptedBody: Hashable, Sendable {
     /// Where in the file its first byte belongs.
     public let offset: Int64
+    /// How many of its first bytes are there already, and are not written again.
+    public var skipped: Int64 = 0
     /// How many bytes of it may be written; `nil` when only the end of the stream tells (range contract, row 14).
     public let count: Int64?
     /// What the response says of the whole representation.

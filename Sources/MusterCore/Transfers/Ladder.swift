@@ -102,7 +102,7 @@ public struct Ladder: Hashable, Sendable {
         guard case .ending(_, _, let end) = refused else { return 1 }
         return end.bytesToSee
     }
-    private static let leastToSee: Int64 = 64 << 10
+    fileprivate static let leastToSee: Int64 = 64 << 10
     private static let timesToSee: Int64 = 16
     /// A part that ended after more bytes than these brings its file on, and a look would cost more than it is worth.
     public static let mostToDoubt: Int64 = 4 << 20
@@ -235,6 +235,18 @@ public struct Ladder: Hashable, Sendable {
             parts[parts.count - 1].requests.append(request)
         }
         return parts.map { "\($0.requests.joined(separator: " and ")): \($0.outcome)" }.joined(separator: "; ")
+    }
+}
+
+extension Ladder.Contradiction {
+    /// Whether it may be for the Range with which the rest of a plain GET was asked for: one without it tells at once. What asks for patience is given it.
+    public var mayBeForRest: Bool {
+        switch self {
+        case .answer: true
+        case .refusal(let kind, _, let retryAfter):
+            kind.mayNotBeForPlain && kind != .httpStatus(429) && retryAfter == nil
+        case .ending(let kind, _, let end): kind.mayNotBeForPlain && end.count < Ladder.leastToSee
+        }
     }
 }
 

@@ -38,6 +38,13 @@ public struct Representation: Hashable, Sendable, Codable {
     /// old enough when it was stated. Under a younger one, or under a weak tag, the content may have changed all the same.
     public var tellsVersions: Bool { strongETag != nil || lastModified != nil && isDateStrong == true }
 
+    /// Whether another response, which states nothing that differs, surely is of the same version, byte for byte: both state one strong tag, or if neither
+    /// does, one date that was old enough (RFC 9110 §13.1.5).
+    public func isSurely(_ other: Representation) -> Bool {
+        if strongETag != nil || other.strongETag != nil { return strongETag == other.strongETag }
+        return isDateStrong == true && lastModified != nil && lastModified == other.lastModified
+    }
+
     /// Whether the origin stated a digest that tells any other content apart; it is checked at the end as if the caller
     /// had given it (row 35).
     public var statesDigest: Bool {

@@ -17,11 +17,12 @@ extension ResponseVerdict {
         if let claimed = question.claimedSize, let length, length < claimed, facts.contentCoding == nil {
             return .descend("\(length) bytes of a file that was said to have \(claimed)", to: .whole)
         }
+        let isRest = goesOnBehindKept(found, facts, length: length, question)
         if let asked = question.range {
             // Row 10; RFC 9110 §13.1.5: nothing that is stated differs, and yet the condition failed.
             if question.conditional { return .askUnconditionally }
             // Row 1: a whole body belongs at offset 0, and never into a part that others write to by ranges.
-            guard asked.start == 0, !question.planned else {
+            guard isRest || asked.start == 0 && !question.planned else {
                 return .descend("the origin ignores Range", to: .stream)
             }
             // Some answer 200 and send the part that was asked for (RFC 9110 §15.3.7 wants 206): a plain GET tells.
@@ -38,8 +39,18 @@ extension ResponseVerdict {
         // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream tells.
         var body = AcceptedBody(
             offset: 0, count: length, representation: found, isSplittable: false, coding: coding)
+        if isRest { body.skipped = question.kept }
         if isDecoded { body.codedDigests = Array(StatedDigests(facts).digests.values) }
         return .accept(body)
+    }
+
+    /// Whether a whole body surely is the content of which some bytes are there: what follows them is taken, instead of all once more.
+    private static func goesOnBehindKept(
+        _ found: Representation, _ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion
+    ) -> Bool {
+        question.kept > 0 && length != nil && length == question.known.size && facts.contentCoding == nil
+            && facts.values("content-range").isEmpty
+            && (question.known.isSurely(found) || question.isProvable)
     }
 
     /// A 200 to a plain GET that says that it is a part, and is shorter than what that would be one of. Content-Range means nothing there (RFC 9110 §14.4).

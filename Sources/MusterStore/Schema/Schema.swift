@@ -52,6 +52,7 @@ enum Schema {
         Script("mirrors", PackageResources.mirrors_sql),
         Script("once", PackageResources.once_sql),
         Script("origins", PackageResources.origins_sql),
+        Script("outages", PackageResources.outages_sql),
         Script("paths", PackageResources.paths_sql),
         Script("preemption", PackageResources.preemption_sql),
         Script("purges", PackageResources.purges_sql),

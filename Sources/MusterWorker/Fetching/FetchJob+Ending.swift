@@ -89,7 +89,7 @@ extension FetchJob {
 
     /// A durable prefix is of use to a successor only with the validators that its own response must match.
     func resumable(_ plan: FetchPlan) -> Report.Learned? {
-        plan.learned.flatMap { $0.rung == .whole ? nil : $0 }
+        plan.learned.flatMap { $0.rung == .whole && !plan.goesOn ? nil : $0 }
     }
 
     /// Says whose failure it is, and after which answer.

@@ -80,8 +80,10 @@ struct FetchJob: Sendable {
             }
             switch await ask(&plan, settings, writer, budgets, redirects) {
             case .again:
-                // A plain GET begins at the first byte, whatever the one before has brought.
-                if plan.ladder.rung == .whole, writer.offset > lease.start { writer.restart(at: lease.start) }
+                // A plain GET begins at the first byte, unless it can be gone on with what the one before has brought.
+                if plan.ladder.rung == .whole, writer.offset > lease.start, !plan.goesOn {
+                    writer.restart(at: lease.start)
+                }
             case .readAgain:
                 switch plan.confirm(writer.prefix) {
                 case true?:
@@ -129,7 +131,7 @@ struct FetchJob: Sendable {
             writer: writer,
             refusal: { [sources = context.sources] in settings.isProxied ? sources.refusal(byProxyOf: $0) : nil },
             accepted: { [request] in accepted($0, writer, request, visit) },
-            received: { [context] in context.received($0) },
+            received: noting(kept: question.kept),
             waited: { [loops = context.loops, request] in loops.closeIdle(like: request, besides: $0) },
             leavesSlow: { hasStopped in
                 (hasStopped || control.bound.agreedEnd == nil) && context.conduct.isFasterPlainly(origin)
@@ -206,13 +208,14 @@ struct FetchJob: Sendable {
         guard writer.failure == nil else { return .stopped }
         if let step = stepByHead(ending, at: writer.offset, &plan) { return step }
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
-        let received = writer.offset - before
+        let start = ending.began(at: before)
+        let received = writer.offset - start
         if plan.mayBePart(ending, of: question, count: received) {
             plan.askWhole("200 with as many bytes as the part has that was asked for")
             return .again
         }
         let step = FetchJob.step(
-            after: ending, from: before, to: writer.offset, expectedSize: lease.expectedSize, &plan)
+            after: ending, from: start, to: writer.offset, expectedSize: lease.expectedSize, &plan)
         let contradiction: Ladder.Contradiction
         switch step {
         case .failed(_, let detail, _) where ending.wasCutForPlain:
@@ -222,8 +225,8 @@ struct FetchJob: Sendable {
         case .again where plan.noteAnswer(of: received, to: question):
             contradiction = .answer("the origin hands out \(received) bytes at a time", to: .whole)
         case .failed(let kind, let detail, _)
-        where question.range != nil && (received == 0 || ending.head?.status == 206):
-            contradiction = .ending(kind, detail, .init(first: before, count: received, size: plan.known.size))
+        where question.range != nil && (received == 0 && ending.skipped == 0 || ending.head?.status == 206):
+            contradiction = .ending(kind, detail, .init(first: start, count: received, size: plan.known.size))
         default: return step
         }
         return await self.step(

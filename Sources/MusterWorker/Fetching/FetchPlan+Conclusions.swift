@@ -7,6 +7,20 @@ extension FetchPlan {
     /// Whether others may fetch what is beyond some byte of the chunk from now on.
     var isDivisible: Bool { isSettled && (asksForAll ? learned?.askedForAll == true : !isWholeFile) }
 
+    /// Whether a plain GET that is cut is gone on with behind the bytes that came: the content has a size, and a validator or a digest that tells it from any
+    /// other. `goes_on` in the database has the same. A server of ftp that is asked for a whole file has shown that it can't begin elsewhere.
+    var goesOn: Bool {
+        known.size != nil && (known.tellsVersions || digests.tellsContentsApart || known.statesDigest)
+            && lease.start == 0 && lease.isOtherMirror != true && !source.url.lowercased().hasPrefix("ftp")
+    }
+
+    /// Whether what a predecessor left may be gone on with: only if a response can be told to be of the same content.
+    var mayResume: Bool {
+        guard lease.resume.offset > lease.start else { return false }
+        guard lease.rung != .whole else { return goesOn }
+        return lease.planned || known.tellsVersions || (known.size != nil && !digests.all.isEmpty)
+    }
+
     /// What is asked to see whether a plain GET is served that brings the content which is known.
     var look: FetchQuestion {
         var question = question(from: 0)
@@ -63,6 +77,9 @@ extension FetchPlan {
         return lease.pace.flatMap { $0 > 0 ? $0 : nil }
     }
 
+    /// The part of the patience that is due where there is another way to go on.
+    static let shortPatience = 6
+
     /// The seconds over which a body has to keep its pace: a part of the usual patience.
     var secondsOfPace: Int64 {
         max(1, (lease.options?.lowSpeedSeconds ?? FetchOptions.usualPatience.lowSpeedSeconds) / Int64(Self.timesOfPace))
@@ -99,7 +116,7 @@ extension FetchPlan {
 
     /// Why what has come of a body is lost that broke off, in words that follow its failure; `nil` where it is gone on with, or nothing came.
     func loss(at offset: Int64) -> String? {
-        guard learned?.rung == .whole, offset > lease.start else { return nil }
+        guard learned?.rung == .whole, offset > lease.start, !goesOn else { return nil }
         return ", and what came can't be gone on with"
             + (known.tellsVersions || !digests.all.isEmpty ? "" : ": it has no validator")
     }

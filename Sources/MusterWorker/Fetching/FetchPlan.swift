@@ -6,7 +6,7 @@ import MusterCurl
 struct FetchPlan: Sendable {
     /// What is asked of the origin.
     let lease: LeaseDocument
-    private let source: LeaseSource
+    let source: LeaseSource
     private let isSilent: Bool
     /// What every further response must agree with.
     private(set) var known: Representation
@@ -55,6 +55,8 @@ struct FetchPlan: Sendable {
     private var smallAnswers = 0
     /// Whether the next request carries no If-Range (row 10).
     private var asksUnconditionally = false
+    /// Whether what is left of a plain GET that was cut is asked for with a Range: until the source contradicts that within this lease.
+    private var asksForRest = true
 
     /// The plan of a lease that fetches from `source`, before anything was asked.
     ///
@@ -99,12 +101,6 @@ struct FetchPlan: Sendable {
         return isProvable && (lease.isOtherMirror == true || lease.policy?.validators == .sizeAndDigest)
     }
 
-    /// Whether what a predecessor left may be gone on with: only if a response can be told to be of the same content.
-    var mayResume: Bool {
-        lease.resume.offset > lease.start && lease.rung != .whole
-            && (lease.planned || known.tellsVersions || (known.size != nil && !digests.all.isEmpty))
-    }
-
     // MARK: - What is asked
 
     /// What to ask for when everything before `offset` is there.
@@ -126,7 +122,8 @@ struct FetchPlan: Sendable {
             earlierSize: lease.earlierSize ?? lease.have?.validatedSize,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
-            held: held?.representation.absenceCondition == nil ? nil : held?.representation
+            held: held?.representation.absenceCondition == nil ? nil : held?.representation,
+            kept: ladder.rung != .chunks && goesOn ? offset : 0
         )
     }
 
@@ -142,7 +139,9 @@ struct FetchPlan: Sendable {
     private func range(from offset: Int64) -> ByteRange? {
         let last: Int64
         switch ladder.rung {
-        case .whole: return nil
+        case .whole:
+            guard asksForRest, goesOn, offset > lease.start, let size = known.size, offset < size else { return nil }
+            return ByteRange(start: offset, end: size)
         case .stream: return ByteRange(start: offset, end: Limits.fileSize.bytes)
         case .chunks:
             guard let end = end ?? lease.end else { return nil }
@@ -191,9 +190,6 @@ struct FetchPlan: Sendable {
         if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
     }
 
-    /// The part of the patience that is due where there is another way to go on.
-    static let shortPatience = 6
-
     /// The answer contradicted the way in which the source was asked, or it refused.
     ///
     /// - Parameters:
@@ -203,6 +199,10 @@ struct FetchPlan: Sendable {
     mutating func move(
         after contradiction: Ladder.Contradiction, to question: FetchQuestion, isShared: Bool, isHTTP2: Bool
     ) -> Ladder.Move {
+        if ladder.rung == .whole, question.range != nil, contradiction.mayBeForRest {
+            asksForRest = false
+            return .ask
+        }
         let situation = Ladder.Situation(
             hasRange: question.range != nil,
             isUntouched: isUntouched,

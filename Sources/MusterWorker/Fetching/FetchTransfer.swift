@@ -34,6 +34,15 @@ final class FetchTransfer: TransferHandler {
             }
         }
 
+        /// Where the bytes of the body begin that were written, of a transfer that was to go on at `offset`.
+        func began(at offset: Int64) -> Int64 {
+            guard case .judged(.accept(let body)) = judgement else { return offset }
+            return min(offset, body.offset + body.skipped)
+        }
+
+        /// How many bytes of the body were there already.
+        var skipped: Int64 { if case .judged(.accept(let body)) = judgement { body.skipped } else { 0 } }
+
         /// Whether the origin said that the file is there, whether or not it sent it; `nil` where it said nothing, as it could not.
         var tellsOfFile: Bool? {
             if case .standing = judgement { return true }
@@ -60,6 +69,8 @@ final class FetchTransfer: TransferHandler {
         var wasCutForPlain = false
         var judgement = Judgement.waiting
         var head: ResponseHead?
+        /// How many bytes of the body come yet that are there already.
+        var unskipped: Int64 = 0
         var waiter: CheckedContinuation<Ending, Never>?
         var ending: Ending?
     }
@@ -138,8 +149,8 @@ final class FetchTransfer: TransferHandler {
             state.patience = (writer.offset, 0)
             // Nothing comes, and the connection is good for the next request.
             if case .unmodified = verdict { return (.accept(limit: 0), nil) }
-            // The writer stands where the question began; a body for another place would be written to the wrong one.
-            guard case .accept(let body) = verdict, body.offset == writer.offset else { return (.refuse, nil) }
+            guard case .accept(let body) = verdict, prepare(for: body) else { return (.refuse, nil) }
+            state.unskipped = body.skipped
             state.plan.arrival.look = Appearance(facts, size: body.representation.size)
             let name = state.plan.wantsName ? SuggestedName(facts, effectiveURL: head.effectiveURL) : nil
             let limit = state.plan.settle(
@@ -165,6 +176,14 @@ final class FetchTransfer: TransferHandler {
         return plan.map(accepted) == false ? .refuse : answer
     }
 
+    /// Whether the writer stands where a body begins to be written, as it does where the question began. What is there is fetched again where nothing tells
+    /// that the whole which comes is the same content. A body for any other place would be written to the wrong one.
+    private func prepare(for body: AcceptedBody) -> Bool {
+        let begin = body.offset + body.skipped
+        if begin == 0, question.kept > 0, question.range == nil { writer.restart(at: 0) }
+        return begin == writer.offset
+    }
+
     private func judge(_ facts: ResponseFacts, effectiveURL: String) -> ResponseVerdict {
         if let reason = refusal(effectiveURL) { return .refuse(.refusedAddress, detail: reason, retryAfter: nil) }
         let verdict = ResponseVerdict.judge(facts, to: question)
@@ -177,20 +196,35 @@ final class FetchTransfer: TransferHandler {
     }
 
     /// Writes a piece, or holds the transfer when the trust has ended.
-    func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+    func body(_ piece: UnsafeRawBufferPointer) -> BodyVerdict {
+        let bytes = question.kept > 0 ? unknown(of: piece) : piece
+        guard !bytes.isEmpty else {
+            received(piece.count)
+            return .proceed
+        }
         let decoded = question.decodes ? decoded.withLock { $0 } : nil
         switch decoded?.write(bytes, to: writer) ?? writer.write(bytes) {
         case .written:
-            received(bytes.count)
+            received(piece.count)
             return .proceed
         case .deferred:
-            received(bytes.count)
+            received(piece.count)
             return .pause
         case .complete:
-            received(bytes.count)
+            received(piece.count)
             return .stop
         case .failed, .unwanted: return .stop
         }
+    }
+
+    /// What of a piece is not there already.
+    private func unknown(of piece: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        let count = state.withLock { state in
+            let count = min(Int64(piece.count), state.unskipped)
+            state.unskipped -= count
+            return Int(count)
+        }
+        return UnsafeRawBufferPointer(rebasing: piece[count...])
     }
 
     /// An origin that serves one connection at a time is kept busy by an idle one.

@@ -24,6 +24,23 @@ extension OriginRow {
             .descend(.stream)
         ),
         OriginRow(
+            1, "ignores Range where one request is to bring all the rest", 200, ["Content-Length: 1000", tag],
+            to: .rest,
+            .accept(offset: 0, count: 1_000, splittable: false)),
+        OriginRow(
+            1, "ignores If-Range and Range where one request is to bring all the rest", 200,
+            ["Content-Length: 1000", tag],
+            to: .rest(conditional: true), .askUnconditionally),
+        OriginRow(
+            1, "ignores Range, and states no length", 200, [tag], to: .rest, .descend(.stream)),
+        OriginRow(
+            1, "ignores Range, and codes the content", 200, ["Content-Length: 1000", "Content-Encoding: gzip", tag],
+            to: .rest,
+            .descend(.stream)),
+        OriginRow(
+            1, "answers 200 with Content-Range where one request is to bring all the rest", 200,
+            ["Content-Length: 1000", "Content-Range: bytes 100-999/1000", tag], to: .rest, .descend(.stream)),
+        OriginRow(
             1,
             "answers 200 with as many bytes as were asked for",
             200,

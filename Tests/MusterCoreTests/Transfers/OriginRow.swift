@@ -75,6 +75,13 @@ extension FetchQuestion {
         planned: true,
         known: version
     )
+    /// All that follows the first 100 bytes.
+    static let rest = rest(conditional: false)
+    static func rest(conditional: Bool) -> FetchQuestion {
+        FetchQuestion(
+            range: ByteRange(start: 100, end: 1_000), conditional: conditional, planned: true, known: version, kept: 100
+        )
+    }
     /// The first chunk of a planned task, anew.
     static let again = FetchQuestion(range: ByteRange(first: 100), planned: true, known: version)
     /// A chunk of a planned task without validators, which only a digest can prove.

@@ -28,6 +28,26 @@ struct ResponseVerdictTests {
         )
     }
 
+    /// What is there is not written again where a whole body surely is the same content, and is where it may be another one.
+    @Test(
+        arguments: [
+            (["ETag: \"v1\""], 100), (["Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"], 0), (["ETag: W/\"v1\""], 0),
+            (["ETag: \"v1\"", "Content-Encoding: gzip"], 0),
+        ] as [([String], Int64)])
+    func wholeBodyGoesOnBehindWhatIsThereIfItSurelyIsTheSame(headers: [String], skipped: Int64) {
+        let known = Representation(
+            size: 1_000, etag: "\"v1\"", lastModified: "Sun, 01 Mar 2026 12:00:00 GMT", isDateStrong: true)
+        let question = FetchQuestion(range: nil, planned: true, known: known, kept: 100)
+        let row = OriginRow(
+            1, "", 200, ["Content-Length: 1000"] + headers, to: question,
+            .accept(offset: 0, count: 1_000, splittable: false))
+        guard case .accept(let body) = ResponseVerdict.judge(row.facts, to: question) else {
+            Issue.record("was not accepted")
+            return
+        }
+        #expect(body.offset == 0 && body.skipped == skipped)
+    }
+
     @Test(
         arguments: [
             (["Retry-After: 120"], 120), (["Retry-After: 7200"], 3_600), ([], nil),

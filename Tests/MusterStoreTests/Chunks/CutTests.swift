@@ -68,27 +68,8 @@ import Testing
         }
     }
 
-    /// A cache that has not got a file yet answers its first request with all of it, and others with parts.
-    @Test func partsAreAskedForOnceWhereAPlainGETIsCutTwice() async throws {
-        try await StoreFixture.run(policy: Self.policy) { fixture in
-            try await fixture.makeGroup("g", [Wanted("t")])
-            var worker = try await fixture.makeWorker()
-            var rungs: [Rung] = []
-            for _ in 0..<6 {
-                let lease = try #require(try await worker.claimWork().first)
-                rungs.append(lease.rung)
-                try await worker.learn(lease, size: 250, isSplittable: false)
-                try await worker.fail(lease, .network, at: 150, status: 200)
-                try await fixture.check()
-                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
-                _ = try await fixture.store.promoteDueChunks()
-            }
-            #expect(rungs == [.chunks, .whole, .chunks, .whole, .whole, .whole])
-        }
-    }
-
     /// A gateway without its server: files are not to sleep on when that is there again.
-    @Test(arguments: [(502, true), (503, false)])
+    @Test(arguments: [(502, true), (503, true), (429, false)])
     func whatWaitsForAnOriginIsTriedWhenThatServesAfterABreak(status: Int32, isTried: Bool) async throws {
         var policy = Self.policy
         policy.backoffBase = .seconds(1_000)

@@ -57,6 +57,48 @@ import Testing
         }
     }
 
+    /// What is taken while nothing is served is given back when something is: nothing was too much. 429 says that something was, and a lane that is kept may be
+    /// why the others are refused.
+    @Test(arguments: [(503, false, 16), (429, false, 1), (503, true, 1)] as [(Int, Bool, Int32)])
+    func refusalsWhileNothingIsServedCostNoConnectionsAfterwards(status: Int, isKept: Bool, after: Int32) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(30, size: 10))
+            var worker = try await fixture.makeWorker()
+            let kept = isKept ? try await worker.claim(1) : []
+            if isKept {
+                try await fixture.run(
+                    "UPDATE leases SET granted_at = granted_at - interval '5 s', progress_at = progress_at - interval '5 s'"
+                )
+            }
+            for _ in 0..<6 {
+                for lease in try await worker.claim(4) {
+                    try await worker.fail(lease, .httpStatus(status), status: Int32(status), random: 0)
+                }
+                try await fixture.run(
+                    "UPDATE origins SET doubted_at = doubted_at - interval '1 s', rate_at = rate_at - interval '1 s', not_before = NULL"
+                )
+                try await fixture.passBackoffs()
+            }
+            #expect(try await allowed(fixture) == 1)
+            try await worker.finishAll(isKept ? kept : try await worker.claim(1))
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            #expect(try await allowed(fixture) == after)
+            try await fixture.check()
+        }
+    }
+
+    /// One more after ten seconds, which a limit refuses; where it is not refused, what was taken comes back within half a minute.
+    @Test(arguments: [(0, 1), (9, 1), (10, 2), (15, 4), (20, 8), (25, 16), (1_000_000, 16)] as [(Int, Int32)])
+    func allowanceGrowsFasterTheLongerNothingIsRefused(seconds: Int, expected: Int32) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            try await fixture.run(
+                "UPDATE origins SET learned = 1, learned_at = statement_timestamp() - \(Double(seconds)) * interval '1 s' - interval '0.1 s'"
+            )
+            #expect(try await allowed(fixture) == expected)
+        }
+    }
+
     @Test(arguments: [true, false])
     func connectionsThatAreRefusedWhileOthersAreKeptAreALimit(isServed: Bool) async throws {
         try await StoreFixture.run { fixture in

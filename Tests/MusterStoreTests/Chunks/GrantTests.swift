@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func anOriginGetsOneLeaseMoreWithEveryTenSecondsAfterItRefused() async throws {
+    @Test func anOriginGetsMoreLeasesWithTheTimeAfterItRefused() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40))
             var worker = try await fixture.makeWorker()
@@ -72,9 +72,11 @@ import Testing
             #expect(try await worker.claim(40).isEmpty)
             try await fixture.run("UPDATE origins SET learned = 17, max_connections = 100")
             #expect(try await worker.claim(40).count == 1)
-            try await fixture.run("UPDATE origins SET learned_at = learned_at - interval '20 s'")
+            try await fixture.run("UPDATE origins SET learned_at = learned_at - interval '11 s'")
+            #expect(try await worker.claim(40).count == 1)
+            try await fixture.run("UPDATE origins SET learned_at = learned_at - interval '5 s'")
             #expect(try await worker.claim(40).count == 2)
-            try await fixture.run("UPDATE origins SET learned_at = '2000-01-01', max_connections = 20")
+            try await fixture.run("UPDATE origins SET learned_at = '2000-01-01', max_connections = 21")
             #expect(try await worker.claim(40).count == 1, "never more than its cap")
             try await fixture.check()
         }

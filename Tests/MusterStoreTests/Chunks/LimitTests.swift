@@ -41,19 +41,6 @@ import Testing
         }
     }
 
-    @Test func whatIsAllowedGrowsByOneWithEveryTenSeconds() async throws {
-        try await StoreFixture.run { fixture in
-            try await fixture.makeGroup("g", Wanted.many(2))
-            var worker = try await fixture.makeWorker()
-            try await worker.refuse(try #require(try await worker.claim(2).first), 429)
-            for (seconds, expected) in [(5, 8), (11, 9), (31, 11), (3_600, 16)] as [(Int32, Int32)] {
-                try await fixture.run(
-                    "UPDATE origins SET learned_at = statement_timestamp() - \(seconds) * interval '1 s'")
-                #expect(try await allowed(fixture) == expected)
-            }
-        }
-    }
-
     @Test func refusalCountsAsATryWhenNothingElseIsHeld() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)

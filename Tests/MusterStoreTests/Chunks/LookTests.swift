@@ -56,24 +56,28 @@ import Testing
         }
     }
 
-    /// On a line that cuts everything a plain GET may have been seen to go far once.
-    @Test func partsThatHadBroughtBytesAreAskedForOnceMoreWhereThePlainGETIsCut() async throws {
+    /// On a line that cuts everything a plain GET may have been seen to go far once. It is gone on with where its content can be told from any other.
+    @Test(arguments: ["\"1\"", "W/\"1\"", nil] as [String?])
+    func plainGETThatIsCutIsGoneOnWithWhereItsContentCanBeTold(etag: String?) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.begin(fixture)
             var lease = try await Self.next(fixture, &worker)
             try await worker.restart(lease, on: .whole)
             lease = try await Self.next(fixture, &worker)
-            #expect(lease.rung == .whole)
-            try await worker.fail(lease, .network, at: 200, status: 200, random: 0)
-            lease = try await Self.next(fixture, &worker)
-            #expect(lease.rung == .chunks && lease.start == 0 && lease.resume.offset == 0)
-            try await worker.learn(lease, size: 250)
-            try await worker.progress(lease, to: 10)
-            try await worker.restart(lease, on: .whole)
-            lease = try await Self.next(fixture, &worker)
-            try await worker.fail(lease, .network, at: 200, status: 200, random: 0)
-            #expect(try await Self.next(fixture, &worker).rung == .whole)
-            #expect(try await fixture.store.task("t", of: "g").attempts == 1, "going back is no try")
+            let isStrong = etag == "\"1\""
+            for bytes in [1_000, 2_000] as [Int64] {
+                #expect(lease.rung == .whole)
+                try await worker.learn(lease, size: 2_500, isSplittable: false, etag: etag)
+                try await worker.fail(lease, .network, at: bytes, status: 200, random: 0)
+                lease = try await Self.next(fixture, &worker)
+                #expect(lease.resume.offset == (isStrong ? bytes : 0))
+            }
+            let tries: Int32 = try await fixture.value("SELECT attempts FROM leases WHERE kind = 'fetch'")
+            #expect(tries == (isStrong ? 1 : 2), "progress that is of use clears the record")
+            // Its session is lost.
+            _ = try await fixture.expire(worker.session)
+            var other = try await fixture.makeWorker()
+            #expect(try await Self.next(fixture, &other).resume.offset == (isStrong ? 2_000 : 0))
         }
     }
 

@@ -54,7 +54,7 @@ extension StoreModel {
         let isAsked = task.question != nil
         let isEcho = lease.grantedAt < max(source.resolvedAt, source.askedAt)
         let bytes =
-            task.rung == .whole
+            !task.goesOn
             ? 0 : task.sources.count > 1 ? source.bytes + chunk.durable - chunk.resume : Self.bytes(of: task)
         let refreshes = bytes == source.refreshedBytes ? source.refreshes : 0
         if !isAsked, !isEcho, refreshes >= (asks ? Int(policy.attempts) : 1) { return false }
@@ -174,7 +174,7 @@ extension StoreModel {
         }
 
         let isAlone = task.isPlanned && !task.mixes
-        let stays = isAlone && (attempts < 3 && task.rung != .whole || task.restarts + 1 >= Int(policy.contentVersions))
+        let stays = isAlone && (attempts < 3 && task.goesOn || task.restarts + 1 >= Int(policy.contentVersions))
         guard let next = next(task, after: chunk.source, staying: stays), !isAlone || next == chunk.source else {
             if rule == .retry { self[place]?.restarts += 1 }
             let other = next(task, after: chunk.source, staying: stays) ?? chunk.source

@@ -42,6 +42,7 @@ extension StoreModel {
             task.sources.count > 1 && !task.isClean && rung == .chunks && size != nil && isStrong
         task.isPlanned = true
         task.rung = rung
+        task.isStrong = isStrong
         task.sources[chunk.source].rung = max(task.sources[chunk.source].rung, rung)
         task.size = size
         self[place] = task

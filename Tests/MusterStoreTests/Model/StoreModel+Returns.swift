@@ -37,7 +37,7 @@ extension StoreModel {
             task.chunks[index].resume = chunk.durable
             task.chunks[index].forgetRequest()
             // However little it is: nothing has failed.
-            let hasBrought = chunk.durable > chunk.resume && task.rung != .whole
+            let hasBrought = chunk.durable > chunk.resume && task.goesOn
             if hasBrought { task.chunks[index].attempts = 0 }
             if isLost {
                 // A worker that asks a resolver writes nothing; every other one may write still.
@@ -56,7 +56,7 @@ extension StoreModel {
         if task.state == .active && task.leases == 0 { task.state = .queued }
         self[place] = task
         // What is poison does not start over.
-        if let chunk = touched.first.map({ task.chunks[$0] }), task.rung == .whole, chunk.kind == .fetch,
+        if let chunk = touched.first.map({ task.chunks[$0] }), !task.goesOn, chunk.kind == .fetch,
             chunk.durable > chunk.first, chunk.deaths < Int(policy.deaths)
         {
             startOver(place, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)
@@ -84,6 +84,7 @@ extension StoreModel {
         }
         task.version += 1
         task.isPlanned = false
+        task.isStrong = false
         task.isFenced = false
         task.teacher = nil
         task.mixes = false

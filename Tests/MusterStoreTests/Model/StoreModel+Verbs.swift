@@ -116,7 +116,7 @@ extension StoreModel {
     /// A plain GET that was stopped in the middle begins again.
     private mutating func restartPlain(_ places: [Place]) {
         for place in places {
-            guard let task = self[place], task.rung == .whole,
+            guard let task = self[place], !task.goesOn,
                 let chunk = task.chunks.first(where: { $0.kind == .fetch && $0.durable > $0.first })
             else { continue }
             startOver(place, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)

@@ -44,6 +44,8 @@ struct StoreModel {
         var restarts = 0
         var isPlanned = false
         var rung = Rung.chunks
+        /// Whether the version has a validator that tells it from any other.
+        var isStrong = false
         var isFenced = false
         /// Whether it shall be paused as soon as it is not being put in place any more.
         var isPausing = false
@@ -61,6 +63,8 @@ struct StoreModel {
         var done: [(first: Int64, last: Int64)] = []
 
         var leases: Int { chunks.count { $0.kind == .fetch && $0.lease != nil } }
+        /// Whether what has come is of use when it is asked for again.
+        var goesOn: Bool { rung != .whole || size != nil && isStrong }
     }
 
     struct Source {
@@ -120,7 +124,7 @@ struct StoreModel {
 
         /// Whether the lease on it brought bytes that its next one can go on from.
         func hasProgress(in task: Task, after kind: FailureKind? = nil) -> Bool {
-            durable >= resume + (kind == .tooSlow ? 65_536 : little) && task.rung != .whole
+            durable >= resume + (kind == .tooSlow ? 65_536 : little) && task.goesOn
         }
     }
 
@@ -250,7 +254,7 @@ struct StoreModel {
     func allowed(_ origin: String) -> Int {
         let cap = Int(policy.connectionsPerOrigin)
         guard let known = origins[origin], let learned = known.learned else { return cap }
-        return min(cap, learned + 6 * known.minutes)
+        return known.minutes > 0 ? cap : min(cap, learned)
     }
 
     /// The task that has a lease on one of its chunks, and the chunk's place in it.

@@ -20,7 +20,7 @@ enum Invariants {
                 FROM leases l JOIN origins o ON o.id = l.origin_id AND l.granted_at > o.learned_at
                 GROUP BY o.id
                 HAVING count(DISTINCT (l.session_id, l.lane))
-                    > o.learned + floor(extract(epoch FROM max(l.granted_at) - o.learned_at) / 10)
+                    > o.learned + power(2, greatest(0, floor(least(100, extract(epoch FROM max(l.granted_at) - o.learned_at)) / 5) - 1)) - 1
                 UNION ALL SELECT 'I5: lane ' || lane || ' is of several sessions or origins' FROM leases WHERE lane > 0
                 GROUP BY lane HAVING count(DISTINCT (session_id, origin_id)) > 1
                 UNION ALL SELECT 'I5: session ' || session_id || ' has ' || count(*) || ' leases'

@@ -169,25 +169,6 @@ import Testing
         }
     }
 
-    /// What is lost is not said to be gone on with.
-    @Test(
-        arguments: [(.noValidators, ": it has no validator"), (.ignoreRange, "")]
-            as [(ScriptedOrigin.Misbehaviour, String)])
-    func cutTransferThatCanNotBeGoneOnWithSaysSo(misbehaviour: ScriptedOrigin.Misbehaviour, reason: String) async throws
-    {
-        try await withBench { bench, origin in
-            origin.serve("/f", seeded(2 * mebibyte))
-            origin.misbehave("/f", misbehaviour)
-            origin.misbehave("/f", .truncated(afterBytes: mebibyte))
-            var lease = LeaseDocument.first(origin.url("/f"))
-            lease.rung = .whole
-            let failure = await bench.run(lease).failure
-            #expect(failure?.kind == .network)
-            #expect(
-                failure?.detail.hasSuffix("and what came can't be gone on with\(reason)") == true, "\(failure as Any)")
-        }
-    }
-
     @Test func durablePrefixThatIsNotThereIsFetchedAgain() async throws {
         try await withBench { bench, origin in
             let file = seeded(2 * mebibyte)

@@ -270,4 +270,53 @@ import Testing
             #expect(bench.learned.first?.representation.etag == file.etag)
         }
     }
+
+    /// A plain GET that was cut, of a content that can be told from any other: the rest is asked for, and what comes instead of it is skipped as far as it is
+    /// there. What contradicts the Range is asked for plainly at once.
+    @Test(
+        arguments: [
+            (nil, true), (.ignoreRange, true), (.noContentRange, false), (.status(400, retryAfter: nil), false),
+            (.resetBeforeHeaders, false), (.truncated(afterBytes: 0), false),
+        ] as [(ScriptedOrigin.Misbehaviour?, Bool)])
+    func plainGETThatWasCutIsGoneOnWith(misbehaviour: ScriptedOrigin.Misbehaviour?, endsWithRange: Bool) async throws {
+        try await withBench { bench, origin in
+            var file = ScriptedOrigin.File(.seeded(seed: 11, size: 2 * mebibyte))
+            file.etag = "\"one\""
+            origin.serve("/f", file)
+            origin.misbehave("/f", .truncated(afterBytes: mebibyte), when: .first(1))
+            var lease = LeaseDocument.first(origin.url("/f"))
+            lease.rung = .whole
+            let first = await bench.run(lease)
+            #expect(first.failure?.kind == .network)
+            #expect(first.failure?.detail.contains("can't be gone on with") == false)
+            lease.resume = try #require(first.durable)
+            #expect(lease.resume.offset == mebibyte)
+            lease.planned = true
+            lease.representation = Representation(size: 2 * mebibyte, etag: "\"one\"")
+            if let misbehaviour { origin.misbehave("/f", misbehaviour, when: .ranged) }
+            let second = await bench.run(lease)
+            #expect(second.finished?.size == 2 * mebibyte, "\(second)")
+            try #expect(bench.file("out/file.bin") == file.content.allBytes)
+            let asked = origin.requests.dropFirst()
+            #expect(asked.first?.header("If-Range") == "\"one\"")
+            #expect(asked.first?.range == "bytes=1048576-2097151")
+            #expect((asked.last?.range != nil) == endsWithRange)
+        }
+    }
+
+    /// What is lost is not said to be gone on with.
+    @Test func cutTransferThatCanNotBeGoneOnWithSaysSo() async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(.seeded(seed: 11, size: 2 * mebibyte)))
+            origin.misbehave("/f", .noValidators)
+            origin.misbehave("/f", .truncated(afterBytes: mebibyte))
+            var lease = LeaseDocument.first(origin.url("/f"))
+            lease.rung = .whole
+            let failure = await bench.run(lease).failure
+            #expect(failure?.kind == .network)
+            #expect(
+                failure?.detail.hasSuffix("and what came can't be gone on with: it has no validator") == true,
+                "\(failure as Any)")
+        }
+    }
 }

@@ -129,8 +129,8 @@ CREATE TABLE origins (
     not_before       timestamptz,                            -- parked until then, by Retry-After, by an operator (row 25) or by a limit for so many seconds (row 24)
     -- When one lane may try it all the same, since it may have meant one file; NULL where it has not asked to be left alone itself.
     try_at           timestamptz,
-    -- How many lanes it may have after it refused because of too many: `heed_limit`. One more is allowed with every ten seconds since:
-    -- `allowed_connections`. NULL: it never refused.
+    -- How many lanes it may have after it refused because of too many: `heed_limit`. More are allowed with the time since:
+    -- `learned_connections`. NULL: it never refused.
     learned          integer CONSTRAINT origins_learned_positive CHECK (learned > 0),
     learned_at       timestamptz,                            -- from when they count
     limited_at       timestamptz,                            -- when it last refused; shown only
@@ -138,7 +138,7 @@ CREATE TABLE origins (
     -- The newest fencing token when it last refused. Only a lease with a greater one can halve again, so that a burst of refusals
     -- halves once, whatever becomes of the clock (I11).
     limited_epoch    bigint,
-    doubted_at       timestamptz,                            -- since when it refuses connections, and nobody knows yet whether that is a limit
+    doubted_at       timestamptz,                            -- since when it refuses what it is asked for, and serves nothing: `is_out`, `refused_all`
     out_since        timestamptz,                            -- since when it refuses connections and serves nothing; NULL: it serves
     serves_again     boolean NOT NULL DEFAULT false,         -- it has served two requests for one file (row 22, adr/0027)
     compared_at      timestamptz,                            -- when a plain GET was last made beside a slow part, to compare them: `try_slow_origins`
@@ -180,8 +180,8 @@ CREATE TABLE tasks (
     version          integer NOT NULL DEFAULT 1,             -- the content version, from 1
     restarts         integer NOT NULL DEFAULT 0,             -- how often the content changed in this run
     planned          boolean NOT NULL DEFAULT false,         -- an answer said what there is, and chunks are cut
-    -- How this version is fetched: chunks; stream: one chunk, in one request that a later one can go on from; whole: one plain GET, of
-    -- which only a complete one is of use. The order of the ladder is that of the alphabet.
+    -- How this version is fetched: chunks; stream: one chunk, in one request that a later one can go on from; whole: one plain GET, which
+    -- is gone on with where `goes_on` says so. The order of the ladder is that of the alphabet.
     rung             text NOT NULL DEFAULT 'chunks',
     fenced           boolean NOT NULL DEFAULT false,         -- a lease on this version was lost: finish on a fresh inode (I8)
     size             bigint,                                 -- of this version in bytes; NULL: not known
@@ -260,7 +260,6 @@ CREATE TABLE sources (
     headers         jsonb,                                   -- the caller's; may hold secrets: leases alone read it
     dead            boolean NOT NULL DEFAULT false,          -- given up until a retry
     rung            text NOT NULL DEFAULT 'chunks',          -- how it is asked, as in tasks: it contradicted the rungs above
-    parts           text NOT NULL DEFAULT 'kept',            -- whether parts that had brought bytes were given up for a plain GET: `returns_to_parts`
     failures        integer NOT NULL DEFAULT 0,              -- how often it failed in a way that says something of it
     failed          integer NOT NULL DEFAULT 0,              -- how often it failed at all, as noted in attempts; shown only
     mismatches      integer NOT NULL DEFAULT 0,              -- how often its content had another digest (row 29)
@@ -281,8 +280,7 @@ CREATE TABLE sources (
     bytes           bigint NOT NULL DEFAULT 0,               -- bytes that came from it
     busy_ms         bigint NOT NULL DEFAULT 0,               -- how long leases on it took together, in milliseconds
     PRIMARY KEY (task_id, ordinal),
-    CONSTRAINT sources_rung_known CHECK (rung IN ('chunks', 'stream', 'whole')),
-    CONSTRAINT sources_parts_known CHECK (parts IN ('kept', 'givenUp', 'resumed'))
+    CONSTRAINT sources_rung_known CHECK (rung IN ('chunks', 'stream', 'whole'))
 );
 
 -- What was tried and did not succeed: the newest 50 of each task, for its explanation.

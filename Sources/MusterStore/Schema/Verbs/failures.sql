@@ -97,8 +97,6 @@ BEGIN
             v_outcome := leave_mirror(l, t, v_source, f.first_chunk, f.max_deaths);
         ELSIF l.kind = 'fetch' AND f.kind = 'noSpace' AND NOT t.planned AND NOT is_hopeless(l, t, f) THEN
             v_outcome := ask_for_size(l, t, f);
-        ELSIF returns_to_parts(l, t, f) THEN
-            v_outcome := 'startOver';
         END IF;
         -- So far nothing has counted as a try.
         IF v_outcome IS NULL THEN
@@ -161,8 +159,8 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_counts boolean := heed_limit(l, t, f);
     v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, f) THEN 'nextSource' ELSE f.rule END;
-    -- Progress clears the record (I12), but not that of a plain GET, whose progress is lost, and not if hardly anything came before a silence.
-    v_brought boolean := l.durable >= l.resume + little(l, t) AND t.rung <> 'whole';
+    -- Progress clears the record (I12), but not if it is lost, and not if hardly anything came before a silence.
+    v_brought boolean := l.durable >= l.resume + little(l, t) AND goes_on(t);
     v_before integer := CASE WHEN v_brought THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
     v_most integer := most_attempts(l, v_attempts, f);
@@ -208,7 +206,7 @@ BEGIN
     -- Where sources are not mixed, the chunks of a version stay with the source that taught it for some tries, unless what came is lost anyhow. Then the
     -- version starts over at another, since nothing would tell the bytes of the two apart (I8); but not for ever (I12).
     v_next := next_source(t, l.source,
-        t.planned AND NOT t.mixes AND (v_attempts < 3 AND t.rung <> 'whole' OR t.restarts + 1 >= f.max_restarts));
+        t.planned AND NOT t.mixes AND (v_attempts < 3 AND goes_on(t) OR t.restarts + 1 >= f.max_restarts));
     IF v_next = l.source AND v_attempts >= 3 AND t.restarts + 1 < f.max_restarts THEN
         -- A source that was left alone, since its content is another one than this version's, may be the better one.
         SELECT coalesce(min(s.ordinal), v_next) INTO v_next FROM sources s

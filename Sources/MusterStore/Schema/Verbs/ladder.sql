@@ -7,7 +7,7 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN l.attempts >= 2 AND (
         f.kind = 'noSpace' AND f.max_attempts < 2147483647 AND f.detail ~ 'the whole file system has'
-        OR f.kind = 'network' AND l.kind = 'fetch' AND (l.durable < l.resume + little(l, t) OR t.rung = 'whole') AND always_ends(l, t, f));
+        OR f.kind = 'network' AND l.kind = 'fetch' AND (l.durable < l.resume + little(l, t) OR NOT goes_on(t)) AND always_ends(l, t, f));
 END
 $$;
 
@@ -24,6 +24,15 @@ BEGIN
             SELECT * FROM attempts WHERE task_id = t.id AND byte BETWEEN l.first AND l.durable ORDER BY serial DESC LIMIT l.attempts
         ) AS a);
 END
+$$;
+
+-- Whether what has come of a task is of use when it is asked for again: it comes in parts, or it is the beginning of a plain GET of a content that has a
+-- size, and a validator or a digest that tells it from any other. `FetchPlan.goesOn` has the same.
+CREATE FUNCTION goes_on(t tasks) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT t.rung <> 'whole' OR t.size IS NOT NULL AND (
+        coalesce(t.etag LIKE '"%"', false) OR t.date_strong AND t.last_modified IS NOT NULL
+        OR t.expected_digests IS NOT NULL OR t.stated_digests IS NOT NULL)
 $$;
 
 -- Whether a source is known not to have the content of the task's version.
@@ -167,8 +176,7 @@ BEGIN
     IF v_outcome IS NULL THEN
         v_tries := (p_rung <= t.rung)::integer;
         UPDATE tasks SET attempts = greatest(attempts, l.attempts + v_tries) WHERE id = t.id;
-        UPDATE sources SET rung = greatest(rung, p_rung),
-            parts = CASE WHEN parts = 'kept' AND t.rung <> 'whole' AND has_bytes(l, t) THEN 'givenUp' ELSE parts END
+        UPDATE sources SET rung = greatest(rung, p_rung)
         WHERE task_id = t.id AND ordinal = l.source;
         IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
             PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
@@ -179,32 +187,6 @@ BEGIN
         END IF;
     END IF;
     PERFORM note_attempt(t.id, l.source, l.durable, v_outcome, f);
-END
-$$;
-
--- Whether something of a content version has come that is asked for in parts.
-CREATE FUNCTION has_bytes(l leases, t tasks) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN t.bytes_done > 0 OR l.durable > 0 OR EXISTS (
-        SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND c.kind = 'fetch' AND c.resume > c.first);
-END
-$$;
-
--- A plain GET was cut on its way, for which parts were given up that had brought bytes, or twice without any: on a line that cuts everything, parts alone bring
--- the file, and a source may have refused them once, as a cache does that has not got the file yet. They are asked for again, once, and this is no try.
--- Returns whether they are.
-CREATE FUNCTION returns_to_parts(l leases, t tasks, f failure) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-    IF l.kind <> 'fetch' OR t.rung <> 'whole' OR t.clean OR f.kind <> 'network' OR NOT coalesce(f.status BETWEEN 200 AND 299, false) THEN
-        RETURN false;
-    END IF;
-    UPDATE sources SET rung = 'chunks', parts = 'resumed'
-    WHERE task_id = t.id AND ordinal = l.source AND (parts = 'givenUp' OR parts = 'kept' AND l.attempts >= 1);
-    IF NOT FOUND THEN RETURN false; END IF;
-    PERFORM start_over(t.id, f.first_chunk, l.source, l.attempts, l.deaths);
-    RETURN true;
 END
 $$;
 

@@ -126,7 +126,8 @@ BEGIN
     END IF;
     UPDATE origins
     SET refusals = decayed(refusals, refused_at, 1), refused_at = statement_timestamp(),
-        refused_epoch = (SELECT last_value FROM lease_epochs)
+        refused_epoch = (SELECT last_value FROM lease_epochs),
+        doubted_at = CASE WHEN NOT is_anything_served(o, l) THEN CASE WHEN doubted_at > rate_at THEN doubted_at ELSE statement_timestamp() END END
     WHERE id = o.id;
     IF v_is_echo THEN RETURN false; END IF;
     IF NOT v_is_shared THEN
@@ -143,7 +144,7 @@ BEGIN
     v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
     UPDATE origins
     SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
-        doubted_at = NULL, limited_epoch = (SELECT last_value FROM lease_epochs)
+        limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
     -- Leases that wait in the only lane ask for nothing meanwhile.
     IF v_allowed = 1 THEN PERFORM leave_alone(o.id, f); END IF;
@@ -201,34 +202,6 @@ CREATE FUNCTION is_believed(o origins, p_status integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN cardinality(array_positions(o.refuses_with, p_status)) >= 3 AND p_status <> ALL (o.limits_with);
-END
-$$;
-
--- Notes that an origin refuses connections: since when, without a break of two seconds, if it began to while several lanes led there. Returns it.
-CREATE FUNCTION doubt(o origins, p_is_shared boolean) RETURNS origins
-LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE origins
-    SET refusals = decayed(refusals, refused_at, 0), refused_at = statement_timestamp(),
-        doubted_at = CASE WHEN doubted_at IS NOT NULL AND refused_at > statement_timestamp() - interval '2 s' THEN doubted_at
-            WHEN p_is_shared THEN statement_timestamp() END
-    WHERE id = o.id RETURNING * INTO o;
-    RETURN o;
-END
-$$;
-
--- Whether an origin that refused one more connection serves nothing: since it began to, nothing has come of it but what was on its way, and no
--- other lane that leads there is kept for long, as one is that waits for its answer. The caller has locked the origin.
-CREATE FUNCTION is_out(o origins, l leases) RETURNS boolean
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN o.doubted_at <= statement_timestamp() - interval '2 s'
-        AND o.rate_at < o.doubted_at + interval '1600 ms'
-        AND NOT EXISTS (SELECT 1 FROM origin_flow f WHERE f.origin_id = o.id)
-        AND NOT EXISTS (
-            SELECT 1 FROM leases h
-            WHERE h.origin_id = o.id AND (h.session_id, h.lane) <> (l.session_id, l.lane)
-                AND greatest(h.granted_at, h.progress_at) < statement_timestamp() - interval '1 s');
 END
 $$;
 

@@ -34,10 +34,11 @@ LANGUAGE sql STABLE AS $$
     SELECT least(coalesce(o.max_connections, p_default), coalesce(learned_connections(o), coalesce(o.max_connections, p_default)))
 $$;
 
--- What was learned when an origin refused, and one more with every ten seconds since: it grows without a write. NULL: it never did.
+-- What was learned when an origin refused, and more with the time since: it grows without a write. NULL: it never did. One more after ten seconds, which an
+-- origin refuses whose limit is what was learned; where it does not, 3, 7, 15 … more after five more seconds each.
 CREATE FUNCTION learned_connections(o origins) RETURNS integer
 LANGUAGE sql STABLE AS $$
-    SELECT o.learned + floor(least(1000000, extract(epoch FROM statement_timestamp() - o.learned_at) / 10))::integer
+    SELECT o.learned + (power(2, least(20, greatest(0, floor(extract(epoch FROM statement_timestamp() - o.learned_at) / 5) - 1))) - 1)::integer
 $$;
 
 -- When something last came of an origin; NULL: nothing has, or nobody knows.
@@ -110,9 +111,7 @@ BEGIN
         ORDER BY o.id FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked;
     IF v_origins IS NULL THEN RETURN 0; END IF;
-    -- They were out, or had served nothing for a while.
-    PERFORM try_again(ARRAY(SELECT o.id FROM origins o
-        WHERE o.id = ANY (v_origins) AND (o.out_since IS NOT NULL OR o.rate_at < statement_timestamp() - interval '3 s')), NULL);
+    PERFORM serve_again(v_origins);
     WITH taken AS MATERIALIZED (
         DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers, forgave, at
     )
@@ -132,21 +131,6 @@ BEGIN
     ) AS n
     WHERE o.id = n.origin_id;
     RETURN cardinality(v_origins);
-END
-$$;
-
--- Ends the waits of what these origins refused with a status; NULL: of what they did not answer, cut, or answered with 500, 502 or 504 before they served
--- again.
-CREATE FUNCTION try_again(p_origins bigint[], p_status integer) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    IF p_origins = '{}' THEN RETURN; END IF;
-    UPDATE ready_chunks SET not_before = statement_timestamp()
-    WHERE id IN (
-        SELECT c.id FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
-        WHERE is_waiting(c.status) AND c.not_before > statement_timestamp() AND c.kind = 'fetch' AND c.origin_id = ANY (p_origins)
-            AND CASE WHEN p_status IS NULL THEN t.failure_kind = 'network' OR t.failure_status IN (500, 502, 504) ELSE t.failure_status = p_status END
-        LIMIT 10000 FOR UPDATE OF c SKIP LOCKED);
 END
 $$;
 

@@ -24,8 +24,8 @@ BEGIN
         OR EXISTS (SELECT 1 FROM leases h WHERE h.task_id = t.id AND h.kind = 'resolve');
     -- Late refusals of the expired URL say nothing of the fresh one.
     v_is_echo := coalesce(l.epoch <= s.stale_epoch, false);
-    -- Progress is whatever differs from last time. That of a plain GET is lost each time.
-    SELECT CASE WHEN t.rung = 'whole' THEN 0 WHEN t.mirrors > 1 THEN s.bytes + l.durable - l.resume
+    -- Progress is whatever differs from last time. That of a plain GET may be lost each time.
+    SELECT CASE WHEN NOT goes_on(t) THEN 0 WHEN t.mirrors > 1 THEN s.bytes + l.durable - l.resume
         ELSE t.bytes_done + coalesce(sum(n), 0) END INTO v_bytes
     FROM (
         SELECT durable - first AS n FROM leases WHERE task_id = t.id AND kind = 'fetch'

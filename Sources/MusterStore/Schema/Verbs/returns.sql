@@ -26,11 +26,11 @@ BEGIN
             rank, attempts, deaths, moves, remove_path, remove_size, remove_group, remove_failure)
         SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink,
             l.version, l.first, l.last, l.durable, l.crc, l.rank,
-            -- Progress clears the record, but not that of a plain GET, whose progress is lost with its lease.
-            CASE WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 0 ELSE l.attempts END,
+            -- Progress clears the record, unless it is lost with its lease.
+            CASE WHEN l.durable > l.resume AND goes_on(t) THEN 0 ELSE l.attempts END,
             -- What waits in a lane was not worked on.
             CASE WHEN NOT p_lost OR NOT l.heads OR l.session_id = ANY (p_killed) THEN l.deaths
-                WHEN l.durable > l.resume AND t.rung <> 'whole' THEN 1 ELSE l.deaths + 1 END,
+                WHEN l.durable > l.resume AND goes_on(t) THEN 1 ELSE l.deaths + 1 END,
             l.moves, l.remove_path, l.remove_size, l.remove_group, l.remove_failure
         FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
         -- The source may have got a fresh URL at another origin meanwhile.
@@ -94,8 +94,8 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_v
 END
 $$;
 
--- What follows for chunks that came back. A plain GET can't be taken up in the middle, so what a predecessor had of it is dropped with its
--- content version. A chunk on which too many sessions died is halved, or fails its task.
+-- What follows for chunks that came back. What a predecessor had of a plain GET that can't be gone on with is dropped with its content
+-- version. A chunk on which too many sessions died is halved, or fails its task.
 CREATE FUNCTION settle_returned(p_chunks bigint[], p_first_chunk bigint, p_deaths integer) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -103,7 +103,7 @@ DECLARE
 BEGIN
     FOR v_row IN
         SELECT t.id, c.source, c.attempts, c.deaths FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
-        WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND t.rung = 'whole' AND c.resume > c.first AND c.deaths < p_deaths
+        WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND NOT goes_on(t) AND c.resume > c.first AND c.deaths < p_deaths
     LOOP
         PERFORM start_over(v_row.id, p_first_chunk, v_row.source, v_row.attempts, v_row.deaths);
     END LOOP;

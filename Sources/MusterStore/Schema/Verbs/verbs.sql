@@ -95,8 +95,8 @@ BEGIN
     IF NOT FOUND THEN RETURN 0; END IF;
     v_tasks := chosen_tasks(p_group, p_keys, '{failed}');
     IF cardinality(v_tasks) = 0 AND (p_keys IS NOT NULL OR v_state <> 'failed') THEN RETURN 0; END IF;
-    UPDATE sources SET dead = false, mismatches = 0, refreshes = 0, earlier_size = NULL, parts = 'kept'
-    WHERE task_id = ANY (v_tasks) AND (dead OR mismatches > 0 OR refreshes > 0 OR earlier_size IS NOT NULL OR parts <> 'kept');
+    UPDATE sources SET dead = false, mismatches = 0, refreshes = 0, earlier_size = NULL
+    WHERE task_id = ANY (v_tasks) AND (dead OR mismatches > 0 OR refreshes > 0 OR earlier_size IS NOT NULL);
     UPDATE tasks
     SET state = CASE WHEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = tasks.id AND c.kind = 'finalize')
             THEN 'finalizing' ELSE 'queued' END,
@@ -157,7 +157,7 @@ BEGIN
 END
 $$;
 
--- A plain GET that was stopped in the middle can't be taken up there: its next content version begins at the start.
+-- A plain GET that was stopped in the middle and can't be gone on with: its next content version begins at the start.
 CREATE FUNCTION restart_plain(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -166,7 +166,7 @@ BEGIN
     FOR v_row IN
         SELECT t.id, t.expected_size, c.source, c.attempts, c.deaths FROM tasks t
         JOIN ready_chunks c ON c.task_id = t.id AND c.kind = 'fetch' AND c.resume > c.first
-        WHERE t.id = ANY (p_tasks) AND t.rung = 'whole'
+        WHERE t.id = ANY (p_tasks) AND NOT goes_on(t)
     LOOP
         PERFORM start_over(v_row.id, v_row.expected_size, v_row.source, v_row.attempts, v_row.deaths);
     END LOOP;

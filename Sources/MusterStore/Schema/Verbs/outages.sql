@@ -1,0 +1,75 @@
+-- Origins that serve nothing: when that is known, and what follows when they serve again.
+
+-- Notes that an origin refuses connections: since when, without a break of two seconds, if it began to while several lanes led there. Returns it.
+CREATE FUNCTION doubt(o origins, p_is_shared boolean) RETURNS origins
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE origins
+    SET refusals = decayed(refusals, refused_at, 0), refused_at = statement_timestamp(),
+        doubted_at = CASE WHEN doubted_at IS NOT NULL AND refused_at > statement_timestamp() - interval '2 s' THEN doubted_at
+            WHEN p_is_shared THEN statement_timestamp() END
+    WHERE id = o.id RETURNING * INTO o;
+    RETURN o;
+END
+$$;
+
+-- Whether an origin that refused one more connection serves nothing: since it began to, nothing has come of it but what was on its way, and no
+-- other lane that leads there is kept for long. The caller has locked the origin.
+CREATE FUNCTION is_out(o origins, l leases) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN o.doubted_at <= statement_timestamp() - interval '2 s'
+        AND o.rate_at < o.doubted_at + interval '1600 ms'
+        AND NOT is_anything_served(o, l);
+END
+$$;
+
+-- Whether an origin serves something while it refuses a lease: something has just come of it, or a lane beside is kept for long, as one is that waits for
+-- its answer.
+CREATE FUNCTION is_anything_served(o origins, l leases) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT 1 FROM origin_flow f WHERE f.origin_id = o.id)
+        OR EXISTS (
+            SELECT 1 FROM leases h
+            WHERE h.origin_id = o.id AND (h.session_id, h.lane) <> (l.session_id, l.lane)
+                AND greatest(h.granted_at, h.progress_at) < statement_timestamp() - interval '1 s');
+END
+$$;
+
+-- Whether an origin refused all that it was asked for, for a second at least, before it served again.
+CREATE FUNCTION refused_all(o origins) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(o.refused_at >= o.doubted_at + interval '1 s' AND o.rate_at < o.doubted_at, false)
+$$;
+
+-- These origins serve. Of those that were out, or had served nothing for a while, what failed meanwhile is tried again. What was taken from the allowance of
+-- those that refused all is given back, since nothing was served that could have been too much; but for a status that is known as a limit there, and 429, which
+-- may be one for so many seconds. The caller has locked them.
+CREATE FUNCTION serve_again(p_origins bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM try_again(ARRAY(SELECT o.id FROM origins o WHERE o.id = ANY (p_origins)
+        AND (o.out_since IS NOT NULL OR o.rate_at < statement_timestamp() - interval '3 s' OR refused_all(o))), NULL);
+    UPDATE origins o SET learned = NULL, learned_at = NULL
+    WHERE o.id = ANY (p_origins) AND refused_all(o) AND o.learned_at >= o.doubted_at
+        AND coalesce(o.limited_with <> ALL (429 || o.limits_with), true);
+END
+$$;
+
+-- Ends the waits of what these origins refused with a status; NULL: of what they did not answer, cut, or refused as in an outage before they served again,
+-- but for what they asked to wait for.
+CREATE FUNCTION try_again(p_origins bigint[], p_status integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_origins = '{}' THEN RETURN; END IF;
+    UPDATE ready_chunks SET not_before = statement_timestamp()
+    WHERE id IN (
+        SELECT c.id FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
+        WHERE is_waiting(c.status) AND c.not_before > statement_timestamp() AND c.kind = 'fetch' AND c.origin_id = ANY (p_origins)
+            AND CASE WHEN p_status IS NULL THEN t.failure_kind = 'network' OR t.failure_status IN (500, 502, 504)
+                    OR t.failure_status = 503 AND NOT EXISTS (SELECT FROM origins o WHERE o.id = c.origin_id AND is_resting(o))
+                ELSE t.failure_status = p_status END
+        LIMIT 10000 FOR UPDATE OF c SKIP LOCKED);
+END
+$$;
