@@ -87,6 +87,8 @@ public struct AcceptedBody: Hashable, Sendable {
     public let isSplittable: Bool
     /// Whether it is a part from the first byte on that says nothing of what follows it: the byte beyond tells (row 2).
     public var mayBePart = false
+    /// Whether it is coded, as it is stored or before it is decoded. Under the same validators an origin may send the content as it is.
+    public var isCoded = false
     /// The coding to take off before its bytes are written. What is told of sizes is then told of the decoded content.
     public var coding: ContentCoding?
     /// What the origin states of the coded content then, which is all that it can state digests of (RFC 9530 §3).

@@ -38,11 +38,25 @@ public struct Representation: Hashable, Sendable, Codable {
     /// old enough when it was stated. Under a younger one, or under a weak tag, the content may have changed all the same.
     public var tellsVersions: Bool { strongETag != nil || lastModified != nil && isDateStrong == true }
 
-    /// Whether another response, which states nothing that differs, surely is of the same version, byte for byte: both state one strong tag, or if neither
-    /// does, one date that was old enough (RFC 9110 §13.1.5).
+    /// Whether another response, which states nothing that differs, surely is of the same version, byte for byte: both state one strong tag, or where this
+    /// one has none, one date that was old enough in both (RFC 9110 §8.8.3.2, §8.8.2.2).
     public func isSurely(_ other: Representation) -> Bool {
-        if strongETag != nil || other.strongETag != nil { return strongETag == other.strongETag }
-        return isDateStrong == true && lastModified != nil && lastModified == other.lastModified
+        if let tag = strongETag { return tag == other.strongETag }
+        return isDateStrong == true && other.isDateStrong == true && lastModified != nil
+            && lastModified == other.lastModified
+    }
+
+    /// Whether a part of the same version states less than is known of that: no strong tag, or where none is known, no date that was old enough (row 9).
+    func isWeakened(by part: Representation) -> Bool {
+        strongETag != nil ? part.strongETag == nil : isDateStrong == true && part.isDateStrong != true
+    }
+
+    /// The same without a claim that what it states tells every byte.
+    public var weakened: Representation {
+        var weak = self
+        weak.etag = strongETag.map { "W/\($0)" } ?? etag
+        weak.isDateStrong = false
+        return weak
     }
 
     /// Whether the origin stated a digest that tells any other content apart; it is checked at the end as if the caller

@@ -25,9 +25,11 @@ extension ResponseVerdict {
         if question.isOtherMirror { return otherMirror(found, statedSize: statedSize, question) }
         switch question.known.agreement(with: found, under: question.effectiveRule) {
         case .same
-        where facts.status == 206 && question.known.strongETag != nil && found.etag == nil && !question.isProvable:
-            // RFC 9110 §15.3.7: a part has the tag of its content. Where it is missing, a date alone does not tell two versions apart.
-            return .descend("a part without the ETag that is known", to: .stream)
+        where facts.status == 206 && question.known.isWeakened(by: found) && !question.isProvable:
+            // RFC 9110 §15.3.7: a part has the strong tag of its content. Without it, or with a weaker validator, nothing tells two versions apart. In answer
+            // to If-Range the date may be left out.
+            return question.conditional && question.known.strongETag == nil && found.lastModified == nil
+                ? .askUnconditionally : .descend("a part without the strong validator that is known", to: .stream)
         case .same: return nil
         case .different(let what): return refuse(.changed, what)
         case .unknown:
@@ -66,10 +68,10 @@ extension ResponseVerdict {
         return refuse(.network, "the response states no validator, and \(size), where the origin had \(earlier) before")
     }
 
-    /// Whether a whole body without a validator may be something in the place of a content that has one, of so many bytes: it states no size, or a smaller
-    /// one, or may be a page. What is exactly as large is the file.
+    /// Whether a whole body without a validator may be something in the place of a content that has one, of so many bytes: it states a smaller size, or may
+    /// be a page. What is exactly as large is the file.
     private static func mayStandInPlace(_ found: Representation, of size: Int64?, _ facts: ResponseFacts) -> Bool {
-        guard let stated = found.size, stated != size else { return found.size == nil }
+        guard let stated = found.size, stated != size else { return found.size == nil && facts.isTextual }
         return facts.isTextual || size.map { stated < $0 } ?? false
     }
 

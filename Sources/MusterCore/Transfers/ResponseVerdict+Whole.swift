@@ -35,11 +35,14 @@ extension ResponseVerdict {
             }
         } else if let refusal = partOfWhole(facts, length: length) {
             return refusal
+        } else if question.kept > 0, !isRest {
+            return refuse(.changed, "nothing tells that it is the content of which \(question.kept) bytes are there")
         }
         // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream tells.
         var body = AcceptedBody(
             offset: 0, count: length, representation: found, isSplittable: false, coding: coding)
         if isRest { body.skipped = question.kept }
+        body.isCoded = facts.contentCoding != nil
         if isDecoded { body.codedDigests = Array(StatedDigests(facts).digests.values) }
         return .accept(body)
     }

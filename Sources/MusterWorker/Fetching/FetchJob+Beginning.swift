@@ -186,8 +186,8 @@ extension FetchJob {
         if plan.isDivisible, let end = plan.end { control.bound.divide(at: end) }
         if plan.isWorthTellingAtOnce {
             writer.share()
-            context.tell(lease.name, .progress(nil, plan.learned))
-        } else if let learned = plan.learned {
+            context.tell(lease.name, .progress(nil, plan.learnedSoFar))
+        } else if let learned = plan.learnedSoFar {
             context.checkpointer.note(learned, of: lease.name)
         }
         if plan.isSettled { context.conduct.served(plan.ladder.rung, by: origin) }

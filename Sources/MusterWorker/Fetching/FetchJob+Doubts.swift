@@ -78,6 +78,16 @@ extension TransferOutcome {
 }
 
 extension FetchTransfer.Ending {
+    /// Whether the failure of a request for a range may be for that: a part ended early, or nothing came. Where nobody was reached it is not, nor where what is
+    /// left of a plain GET did not come.
+    func endsPart(after received: Int64, on rung: Rung) -> Bool {
+        if head?.status == 206 { return true }
+        switch outcome {
+        case .failed(.dns, _), .failed(.connect, _), .failed(.proxy, _): return false
+        case .failed, .completed, .refused, .stopped, .cancelled: return received == 0 && skipped == 0 && rung != .whole
+        }
+    }
+
     /// Whether it is a refusal, or a silence, that some origins have for the second request of a connection.
     fileprivate var mayBeForConnection: Bool {
         if case .failed(.firstByteTimeout, _) = outcome { return head == nil }

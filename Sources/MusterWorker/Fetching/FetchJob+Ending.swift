@@ -8,7 +8,7 @@ extension FetchJob {
         // As long as the connection is this one's.
         await seeWhetherServedAgain(plan)
         let prefix = writer.prefix
-        let learned = plan.isWorthTellingAtOnce ? nil : plan.learned
+        let learned = plan.isWorthTellingAtOnce && !plan.isCoded ? nil : plan.learned
         // The next transfer can begin; durability and report follow.
         context.tell(lease.name, .fetched)
         guard plan.isPlacedHere else {
@@ -59,7 +59,7 @@ extension FetchJob {
         do {
             let durable = plan.hasKeptPace(at: writer.offset) ? try await settled(writer) : nil
             // The size is told where nothing can be gone on with too: what comes next is doubted by it (row 27).
-            return .failed(failure, durable, durable == nil ? nil : plan.learned)
+            return .failed(failure, durable, durable == nil ? nil : plan.learnedSoFar)
         } catch {
             return ending(of: error, durable: nil, nil)
         }

@@ -208,14 +208,13 @@ struct FetchJob: Sendable {
         guard writer.failure == nil else { return .stopped }
         if let step = stepByHead(ending, at: writer.offset, &plan) { return step }
         guard control.wish == .work, writer.failure == nil, !writer.hasDeferred else { return .stopped }
-        let start = ending.began(at: before)
-        let received = writer.offset - start
+        let received = writer.offset - before
         if plan.mayBePart(ending, of: question, count: received) {
             plan.askWhole("200 with as many bytes as the part has that was asked for")
             return .again
         }
         let step = FetchJob.step(
-            after: ending, from: start, to: writer.offset, expectedSize: lease.expectedSize, &plan)
+            after: ending, from: before, to: writer.offset, expectedSize: lease.expectedSize, &plan)
         let contradiction: Ladder.Contradiction
         switch step {
         case .failed(_, let detail, _) where ending.wasCutForPlain:
@@ -225,8 +224,8 @@ struct FetchJob: Sendable {
         case .again where plan.noteAnswer(of: received, to: question):
             contradiction = .answer("the origin hands out \(received) bytes at a time", to: .whole)
         case .failed(let kind, let detail, _)
-        where question.range != nil && (received == 0 && ending.skipped == 0 || ending.head?.status == 206):
-            contradiction = .ending(kind, detail, .init(first: start, count: received, size: plan.known.size))
+        where question.range != nil && ending.endsPart(after: received, on: plan.ladder.rung):
+            contradiction = .ending(kind, detail, .init(first: before, count: received, size: plan.known.size))
         default: return step
         }
         return await self.step(

@@ -11,7 +11,7 @@ extension FetchPlan {
     /// other. `goes_on` in the database has the same. A server of ftp that is asked for a whole file has shown that it can't begin elsewhere.
     var goesOn: Bool {
         known.size != nil && (known.tellsVersions || digests.tellsContentsApart || known.statesDigest)
-            && lease.start == 0 && lease.isOtherMirror != true && !source.url.lowercased().hasPrefix("ftp")
+            && lease.start == 0 && lease.isOtherMirror != true && !isCoded && !source.url.lowercased().hasPrefix("ftp")
     }
 
     /// Whether what a predecessor left may be gone on with: only if a response can be told to be of the same content.
@@ -30,6 +30,13 @@ extension FetchPlan {
         return question
     }
 
+    /// What is told of the content before all of it has come. What came coded can't be gone on with: its validators may be those of the content as it is.
+    var learnedSoFar: Report.Learned? {
+        guard isCoded, var learned else { return learned }
+        learned.representation = learned.representation.weakened
+        return learned
+    }
+
     /// Whether the name of the file is taken from the origin, and this lease is the one that learns it.
     var wantsName: Bool { lease.policy?.names == .suggested && !isSettled }
 
@@ -44,6 +51,17 @@ extension FetchPlan {
 
     /// Whether the file is put in place within this lease. The coordinator has to agree to a name that comes from the origin first.
     var isPlacedHere: Bool { isWholeFile && learned?.suggestedName == nil }
+
+    /// Whether an answer that came from there can say of the file that it still is the content.
+    func canVouch(_ effectiveURL: String) -> Bool {
+        // A tag means something at the place alone where it was stated. Queries hold signatures, which differ each time.
+        guard let known = held?.effectiveURL else { return true }
+        return Self.place(known) == Self.place(effectiveURL)
+    }
+
+    private static func place(_ url: String) -> Substring {
+        url.prefix { $0 != "?" && $0 != "#" }
+    }
 
     /// The digests to compute of a body that begins at `offset`, as it comes: all that will be needed, if it is put in place here. Small
     /// files are hashed when that is done, many at a time.

@@ -18,6 +18,8 @@ struct FetchPlan: Sendable {
     private(set) var isWholeFile: Bool
     /// What the first response taught, for a task that was not planned.
     private(set) var learned: Report.Learned?
+    /// Whether a body came coded.
+    private(set) var isCoded = false
     /// What the last answer told, for the report of a failure.
     var answer: OriginAnswer?
     /// What stood at the task's path before anything was asked, as long as it may turn out to be the content.
@@ -243,23 +245,12 @@ struct FetchPlan: Sendable {
 
     // MARK: - What is settled
 
-    /// Whether an answer that came from there can say of the file that it still is the content.
-    func canVouch(_ effectiveURL: String) -> Bool {
-        // A tag means something at the place alone where it was stated. Queries hold signatures, which differ each time.
-        guard let known = held?.effectiveURL else { return true }
-        return Self.place(known) == Self.place(effectiveURL)
-    }
-
     /// What is known of the content without a body, since it is that of the file which is there.
     mutating func settleHeld(effectiveURL: String?) {
         guard let held else { return }
         learned = Report.Learned(
             representation: held.representation, rung: .whole, effectiveURL: effectiveURL ?? held.effectiveURL,
             source: source.ordinal)
-    }
-
-    private static func place(_ url: String) -> Substring {
-        url.prefix { $0 != "?" && $0 != "#" }
     }
 
     /// Takes in a body that was accepted. Returns the most bytes of it to take; `nil` for all.
@@ -276,6 +267,7 @@ struct FetchPlan: Sendable {
             if asksForAll, taught.rung == .chunks { taught.askedForAll = true }
             learned = taught
         }
+        isCoded = isCoded || body.isCoded
         known = lease.isOtherMirror == true ? known : known.updated(by: body.representation)
         let endsWithPart = ladder.rung == .chunks && body.representation.size == lease.end && !asksForAll
         doubtsEnd =

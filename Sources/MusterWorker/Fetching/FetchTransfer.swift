@@ -34,12 +34,6 @@ final class FetchTransfer: TransferHandler {
             }
         }
 
-        /// Where the bytes of the body begin that were written, of a transfer that was to go on at `offset`.
-        func began(at offset: Int64) -> Int64 {
-            guard case .judged(.accept(let body)) = judgement else { return offset }
-            return min(offset, body.offset + body.skipped)
-        }
-
         /// How many bytes of the body were there already.
         var skipped: Int64 { if case .judged(.accept(let body)) = judgement { body.skipped } else { 0 } }
 
@@ -149,7 +143,10 @@ final class FetchTransfer: TransferHandler {
             state.patience = (writer.offset, 0)
             // Nothing comes, and the connection is good for the next request.
             if case .unmodified = verdict { return (.accept(limit: 0), nil) }
-            guard case .accept(let body) = verdict, prepare(for: body) else { return (.refuse, nil) }
+            // The writer stands where the question began; a body for another place would be written to the wrong one.
+            guard case .accept(let body) = verdict, body.offset + body.skipped == writer.offset else {
+                return (.refuse, nil)
+            }
             state.unskipped = body.skipped
             state.plan.arrival.look = Appearance(facts, size: body.representation.size)
             let name = state.plan.wantsName ? SuggestedName(facts, effectiveURL: head.effectiveURL) : nil
@@ -174,14 +171,6 @@ final class FetchTransfer: TransferHandler {
             return (.accept(limit: nil), state.plan)
         }
         return plan.map(accepted) == false ? .refuse : answer
-    }
-
-    /// Whether the writer stands where a body begins to be written, as it does where the question began. What is there is fetched again where nothing tells
-    /// that the whole which comes is the same content. A body for any other place would be written to the wrong one.
-    private func prepare(for body: AcceptedBody) -> Bool {
-        let begin = body.offset + body.skipped
-        if begin == 0, question.kept > 0, question.range == nil { writer.restart(at: 0) }
-        return begin == writer.offset
     }
 
     private func judge(_ facts: ResponseFacts, effectiveURL: String) -> ResponseVerdict {

@@ -48,15 +48,26 @@ extension OriginRow {
     private static let first = "Content-Range: bytes 0-99/1000"
     private static let firstTaken = Outcome.accept(offset: 0, count: 100, splittable: true)
     private static let day = "Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"
+    private static let later = "Date: Tue, 03 Mar 2026 12:00:00 GMT"
     private static let nextDay = "Last-Modified: Mon, 02 Mar 2026 12:00:00 GMT"
 
     /// Rows 9 to 12, 19 to 21, 27, 29, 35 and 37: whether it is the content that was asked for.
     static let contents: [OriginRow] = [
-        OriginRow(9, "has a weak tag and a date that agree", 206, [part, "ETag: W/\"v1\"", day], to: .weak, taken),
+        OriginRow(
+            9, "has a weak tag and a date that agree", 206, [part, "ETag: W/\"v1\"", day, later], to: .weak, taken),
         OriginRow(
             9, "has a weak tag that agrees and another date", 206, [part, "ETag: W/\"v1\"", nextDay], to: .weak,
             .refuse(.changed)),
-        OriginRow(9, "has no tag any more, and a date that agrees", 206, [part, day], to: .weak, taken),
+        OriginRow(9, "has no tag any more, and a date that agrees", 206, [part, day, later], to: .weak, taken),
+        OriginRow(9, "has the same date, and no Date", 206, [part, day], to: .weak, .descend(.stream)),
+        OriginRow(
+            9, "has a weak tag that agrees, and no date", 206, [part, "ETag: W/\"v1\""], to: .weak, .askUnconditionally),
+        OriginRow(
+            9, "has the same date, which was young", 206, [part, day, "Date: Sun, 01 Mar 2026 12:00:59 GMT"],
+            to: .weak, .descend(.stream)),
+        OriginRow(
+            8, "has a weak tag, where a strong one is known", 206, [part, "ETag: W/\"v1\""], to: .middle,
+            .descend(.stream)),
         OriginRow(
             8, "has no strong tag any more, and a date that agrees", 206, [part, day], to: .taggedAndDated,
             .descend(.stream)),
@@ -161,7 +172,7 @@ extension OriginRow {
             35, "has an ETag that looks like a digest", 206, [first, "ETag: \"\(zeroHexadecimal)\""], to: .first,
             firstTaken),
 
-        OriginRow(37, "resumes by ftp", 206, [part, day], to: .byDate, taken),
+        OriginRow(37, "resumes by ftp", 206, [part, day, later], to: .byDate, taken),
         OriginRow(37, "has a newer file by ftp", 206, [part, nextDay], to: .byDate, .refuse(.changed)),
         OriginRow(
             37, "has a longer file by sftp", 206, ["Content-Range: bytes 100-199/1001", day], to: .byDate,

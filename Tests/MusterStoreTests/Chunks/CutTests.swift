@@ -16,6 +16,8 @@ import Testing
         case whole
         /// Of a plain GET, at another byte each time.
         case wholeElsewhere
+        /// Of a plain GET that is gone on with, at another byte of what is there each time.
+        case wholeWithin
     }
 
     private static var policy: Store.Policy {
@@ -29,10 +31,12 @@ import Testing
         switch how {
         case .unanswered: try await worker.fail(lease, .network, isUnanswered: true)
         case .atOnce: try await worker.fail(lease, .network, status: 200)
-        case .whole, .wholeElsewhere:
-            // What has come of a plain GET is lost with it.
+        case .whole, .wholeElsewhere, .wholeWithin:
             try await worker.learn(lease, size: 250, isSplittable: false)
-            try await worker.fail(lease, .network, at: 150 + (how == .whole ? 0 : number), status: 200)
+            let elsewhere = how == .wholeElsewhere ? number : 0
+            let within = how == .wholeWithin ? number : 150 + elsewhere
+            try await worker.fail(
+                lease, .network, at: 150 + elsewhere, status: 200, detail: "cut after \(within) bytes")
         }
     }
 
@@ -49,7 +53,7 @@ import Testing
                 try await fixture.passBackoffs()
             }
             // The first one is twelve seconds old by the fourth; a plain GET has one more for each rung above it.
-            #expect(how == .wholeElsewhere ? tries >= 8 : (4...5).contains(tries), "\(tries)")
+            #expect([.wholeElsewhere, .wholeWithin].contains(how) ? tries >= 8 : (4...5).contains(tries), "\(tries)")
         }
     }
 
@@ -69,7 +73,7 @@ import Testing
     }
 
     /// A gateway without its server: files are not to sleep on when that is there again.
-    @Test(arguments: [(502, true), (503, true), (429, false)])
+    @Test(arguments: [(502, true), (503, true), (429, true), (408, false)])
     func whatWaitsForAnOriginIsTriedWhenThatServesAfterABreak(status: Int32, isTried: Bool) async throws {
         var policy = Self.policy
         policy.backoffBase = .seconds(1_000)

@@ -304,6 +304,25 @@ import Testing
         }
     }
 
+    /// Under the tag of a coded body an origin may send the content as it is.
+    @Test func whatCameCodedIsNotGoneOnWith() async throws {
+        try await withBench { bench, origin in
+            var file = ScriptedOrigin.File(.seeded(seed: 11, size: 2 * mebibyte))
+            file.etag = "\"one\""
+            origin.serve("/f", file)
+            origin.misbehave("/f", .contentEncoding("gzip"), when: .first(1))
+            origin.misbehave("/f", .truncated(afterBytes: mebibyte), when: .first(1))
+            var lease = LeaseDocument.first(origin.url("/f"))
+            lease.rung = .whole
+            guard case .failed(let failure, _, let learned) = await bench.run(lease) else {
+                Issue.record("it did not fail")
+                return
+            }
+            #expect(failure.kind == .network && failure.detail.contains("can't be gone on with"))
+            #expect(learned?.representation.etag == "W/\"one\"" && learned?.representation.tellsVersions == false)
+        }
+    }
+
     /// What is lost is not said to be gone on with.
     @Test func cutTransferThatCanNotBeGoneOnWithSaysSo() async throws {
         try await withBench { bench, origin in

@@ -134,8 +134,7 @@ BEGIN
         -- Somebody waits for many files of an origin that has refused all connections for as long as one file is tried.
         WHEN f.unreached_attempts < f.max_attempts AND NOT has_served_lately(l.origin_id) AND EXISTS (
             SELECT 1 FROM origins o WHERE o.id = l.origin_id AND o.out_since IS NOT NULL AND o.doubted_at <= statement_timestamp() - interval '8 s') THEN 1
-        -- A redirect led to nobody: that is no outage of the origin.
-        WHEN f.status BETWEEN 300 AND 399 OR NOT has_served_lately(l.origin_id) THEN least(f.unreached_attempts, f.max_attempts)
+        WHEN NOT has_served_lately(l.origin_id) THEN least(f.unreached_attempts, f.max_attempts)
         WHEN p_attempts >= f.max_attempts AND tried_until(l.origin_id) > statement_timestamp() THEN p_attempts + 1
         ELSE f.max_attempts
     END;

@@ -18,7 +18,9 @@ LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF NOT (f.is_unanswered AND NOT has_served_lately(l.origin_id) OR coalesce(f.status BETWEEN 200 AND 299, false)) THEN RETURN false; END IF;
     RETURN (
-        SELECT bool_and(a.kind = f.kind AND a.status IS NOT DISTINCT FROM f.status AND (a.byte = l.durable OR t.rung <> 'whole'))
+        SELECT bool_and(a.kind = f.kind AND a.status IS NOT DISTINCT FROM f.status
+                -- One that is gone on with may be cut within what is there: what was seen tells where.
+                AND (t.rung <> 'whole' OR a.byte = l.durable AND a.detail = f.detail))
             AND min(a.at) <= statement_timestamp() - interval '10 s'
         FROM (
             SELECT * FROM attempts WHERE task_id = t.id AND byte BETWEEN l.first AND l.durable ORDER BY serial DESC LIMIT l.attempts
