@@ -197,6 +197,15 @@ extension FetchJob {
         return true
     }
 
+    /// Notes bytes that come. What is skipped of a body is no progress of the lease, which is alive all the same.
+    func noting(kept: Int64) -> @Sendable (Int) -> Void {
+        let pulse = kept > 0 ? Pulse() : nil
+        return { [context, lease] count in
+            context.received(count)
+            if pulse?.isDue() == true { context.tell(lease.name, .progress(nil, nil)) }
+        }
+    }
+
     /// Notes of the origin which rungs its source was not served on: once it is served on another one. One that is refused on all of them says nothing of any.
     func rememberLeftRungs(_ plan: FetchPlan) {
         guard !plan.leftRungs.isEmpty, let address else { return }

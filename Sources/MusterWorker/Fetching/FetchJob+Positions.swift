@@ -32,15 +32,6 @@ extension FetchJob {
         return nil
     }
 
-    /// Notes bytes that come. What is skipped of a body is no progress of the lease, which is alive all the same.
-    func noting(kept: Int64) -> @Sendable (Int) -> Void {
-        let pulse = kept > 0 ? Pulse() : nil
-        return { [context, lease] count in
-            context.received(count)
-            if pulse?.isDue() == true { context.tell(lease.name, .progress(nil, nil)) }
-        }
-    }
-
     /// What follows from the answer to a request for the last byte of a file; `nil` where that is all that came.
     static func step(afterLastByte ending: AnswerCollector.Ending) -> Step? {
         switch ending {
