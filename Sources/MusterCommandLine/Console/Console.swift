@@ -30,6 +30,8 @@ final class Console: Sendable {
     private let errorOutput: FileDescriptor
     /// What stands in place on the live terminal. Its lock keeps the lines of several tasks apart.
     private let region = Mutex(LiveRegion())
+    /// How often the process had gone on when something was last shown in place.
+    private let continuations = Atomic<Int>(Terminal.continuations)
     /// Whether it was said that lines can't be written.
     private let isMute = Mutex(false)
 
@@ -132,7 +134,12 @@ final class Console: Sendable {
     /// Shows lines in place at the bottom of the live terminal. They go away when anything else is printed there.
     func show(_ lines: [String], on terminal: FileDescriptor) throws {
         let size = Terminal.size(of: terminal)
-        try saying { try region.withLock { try Self.write($0.redraw(lines, size: size), to: terminal) } }
+        try saying {
+            try region.withLock { region in
+                leaveIfContinued(&region)
+                try Self.write(region.redraw(lines, size: size), to: terminal)
+            }
+        }
     }
 
     /// Takes away what stands in place.
@@ -141,8 +148,15 @@ final class Console: Sendable {
     }
 
     private func clear(_ region: inout LiveRegion) throws {
+        leaveIfContinued(&region)
         guard !region.isEmpty, let terminal = liveTerminal else { return }
         try Self.write(region.clear(size: Terminal.size(of: terminal)), to: terminal)
+    }
+
+    /// A process that was stopped and goes on finds what the shell has written below its lines.
+    private func leaveIfContinued(_ region: inout LiveRegion) {
+        let now = Terminal.continuations
+        if continuations.exchange(now, ordering: .relaxed) != now { region.leave() }
     }
 
     /// The JSON text of a value: fields in alphabetical order, so that two outputs can be compared.

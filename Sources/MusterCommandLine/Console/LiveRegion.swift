@@ -24,6 +24,9 @@ struct LiveRegion {
         return text
     }
 
+    /// Leaves the lines where they stand: somebody else has written below them. The next ones go below that.
+    mutating func leave() { drawn = [] }
+
     /// Takes the lines away.
     mutating func clear(size: Terminal.Size) -> String {
         let text = toTop(columns: size.columns) + "\u{1B}[J"

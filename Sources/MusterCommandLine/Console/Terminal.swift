@@ -1,3 +1,4 @@
+import Synchronization
 import SystemPackage
 
 #if canImport(Darwin)
@@ -16,6 +17,19 @@ enum Terminal {
         var columns: Int
         /// Lines on the screen.
         var rows: Int
+    }
+
+    private static let continued = Atomic<Int>(0)
+    private static let watchesSignal: Void = {
+        _ = continued.load(ordering: .relaxed)
+        _ = signal(SIGCONT) { _ in Terminal.continued.add(1, ordering: .relaxed) }
+    }()
+
+    /// How often this process has gone on after it was stopped, as by Ctrl-Z and `fg`, since the first time that somebody asked. The shell has written to the
+    /// terminal meanwhile.
+    static var continuations: Int {
+        watchesSignal
+        return continued.load(ordering: .relaxed)
     }
 
     /// Whether somebody looks at what is written there.

@@ -84,6 +84,8 @@ public struct Examination: Sendable {
         case better
         /// Nothing has come that is the file rather than what came: the URL may work once.
         case none
+        /// Nothing, or not all of it in time, and no head that tells: the origin may be at its limit, slow or away.
+        case unheard
     }
 
     private let body: Body
@@ -153,6 +155,10 @@ public struct Examination: Sendable {
             // A page with an advertisement may tell of a limit, whatever else is served.
             isVaried = true
             if mayBeLimit, leaves() { return .over(.unclear("")) }
+        case .unheard:
+            let mayBeLimit = mayBeLimit || body.isShared && (body.isNotice || body.look.size == 0)
+            if mayBeLimit, leaves() { return .over(.unclear(", and no answer in time when asked for again")) }
+            hasWitness = false
         case .none: hasWitness = false
         }
         turn += 1

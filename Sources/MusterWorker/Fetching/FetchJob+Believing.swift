@@ -203,26 +203,33 @@ extension FetchJob {
             to: plan.look, plan, settings,
             bytes: max(read.offset, min(8 * read.offset, Self.mostOfASecond)) + 1, within: .seconds(5), budgets)
         _ = context.conduct.isOver(visit, origin)
+        let (head, end, isLate): (ResponseHead, DurablePrefix?, Bool)
         switch answer {
-        case .came(let head, _, let end) where [200, 203, 206, 226].contains(head.status):
-            let facts = ResponseFacts(head)
-            // A coding is taken off what is stored.
-            let isDecoded = lease.options?.decode == true && facts.contentCoding != nil
-            let stated = facts.contentCoding == nil ? (try? facts.contentLength()) ?? nil : nil
-            let size = isDecoded ? read.offset : end?.offset ?? stated ?? .max
-            let other = Appearance(facts, size: size)
-            guard !isDecoded, end != read else { return (.same, nil) }
-            let namesNoPage = address?.namesNoPage == true
-            let isRather = { (isRepeated: Bool) in
-                other.isRatherTheFile(than: look, isRepeated: isRepeated, namesNoPage: namesNoPage)
-            }
-            if isRather(isRepeated(read, look)) { return (.better, nil) }
-            let isRepeatedToo = end.map { isRepeated($0, other) } ?? false
-            let larger = isRather(true) && !isRepeatedToo && size < .max ? LargerBody(size: size, read: end) : nil
-            // Pages differ in size.
-            return (other.isOther(than: look) && !(other.isHTML && look.isHTML && namesNoPage) ? .none : .alike, larger)
-        case .came, .failed, .cancelled: return (.none, nil)
+        case .came(let came, _, let read): (head, end, isLate) = (came, read, false)
+        // The head tells a file from a page, however slowly the file comes.
+        case .failed(_, _, let came?): (head, end, isLate) = (came, nil, true)
+        case .failed(_, _, nil), .cancelled: return (.unheard, nil)
         }
+        guard [200, 203, 206, 226].contains(head.status) else {
+            return (head.status >= 500 || [408, 429].contains(head.status) ? .unheard : .none, nil)
+        }
+        let facts = ResponseFacts(head)
+        // A coding is taken off what is stored.
+        let isDecoded = lease.options?.decode == true && facts.contentCoding != nil
+        let stated = facts.contentCoding == nil ? (try? facts.contentLength()) ?? nil : nil
+        let size = isDecoded ? read.offset : end?.offset ?? stated ?? .max
+        let other = Appearance(facts, size: size)
+        guard isLate || !isDecoded && end != read else { return (.same, nil) }
+        let namesNoPage = address?.namesNoPage == true
+        let isRather = { (isRepeated: Bool) in
+            other.isRatherTheFile(than: look, isRepeated: isRepeated, namesNoPage: namesNoPage)
+        }
+        if isRather(isRepeated(read, look)) { return (.better, nil) }
+        guard !isLate else { return (.unheard, nil) }
+        let isRepeatedToo = end.map { isRepeated($0, other) } ?? false
+        let larger = isRather(true) && !isRepeatedToo && size < .max ? LargerBody(size: size, read: end) : nil
+        // Pages differ in size.
+        return (other.isOther(than: look) && !(other.isHTML && look.isHTML && namesNoPage) ? .none : .alike, larger)
     }
 
     /// What came is none of the file, or none of it as it is by now: it is asked for again, plainly, as it came otherwise.

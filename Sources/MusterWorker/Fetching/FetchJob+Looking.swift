@@ -20,8 +20,8 @@ extension FetchJob {
     enum Answer: Sendable {
         /// With this head, and with the bytes that were to be seen, or with the end of the body after these.
         case came(ResponseHead, ResponseVerdict, end: DurablePrefix?)
-        /// Without them.
-        case failed(TransferError, TransferStatistics)
+        /// Without them, after this head if it came.
+        case failed(TransferError, TransferStatistics, ResponseHead?)
         /// It was cut from here.
         case cancelled
     }
@@ -40,7 +40,7 @@ extension FetchJob {
         case .came(let head, .askUnconditionally, _), .came(let head, .askPlainly, _), .came(let head, .unmodified, _),
             .came(let head, .complete, _):
             .refused("the origin answered \(head.status)")
-        case .failed(let error, _): .refused(error.description)
+        case .failed(let error, _, _): .refused(error.description)
         case .cancelled: .stopped
         }
     }
@@ -80,7 +80,7 @@ extension FetchJob {
         case .came(let head, _, _):
             let failure = Report.Failure(kind: .badRange, detail: "the origin answered \(head.status)")
             return .failed(failure.following(OriginAnswer(head, TransferStatistics())), nil, nil)
-        case .failed(let error, let statistics):
+        case .failed(let error, let statistics, _):
             let failure = Report.Failure(kind: error.failureKind, detail: settings.withoutSecrets(error.description))
             return .failed(failure.following(OriginAnswer(nil, statistics)), nil, nil)
         case .cancelled: return control.wish == .abort ? .aborted : .released(nil, nil)
@@ -136,7 +136,9 @@ extension FetchJob {
                 }
                 return .came(head, ResponseVerdict.judge(ResponseFacts(head), to: question), end: end)
             case .failed(let error, let statistics):
-                guard !plan.manner.isAlone, error.isOfOtherAnswer(statistics) else { return .failed(error, statistics) }
+                guard !plan.manner.isAlone, error.isOfOtherAnswer(statistics) else {
+                    return .failed(error, statistics, collector.head)
+                }
                 plan.manner.isAlone = true
             case .cancelled: return .cancelled
             }

@@ -34,6 +34,9 @@ final class AnswerCollector: TransferHandler {
         self.keepsBody = keepsBody
     }
 
+    /// The head, once it has come, however the transfer ended.
+    var head: ResponseHead? { state.withLock(\.head) }
+
     /// Sends the request and waits for its end; for one caller only.
     func run(_ request: TransferRequest, on loop: CurlLoop, control: LeaseControl) async -> Ending {
         do {

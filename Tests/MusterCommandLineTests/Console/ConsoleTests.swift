@@ -55,6 +55,27 @@ import Glibc
         #expect(said == "standard output can't be written (nobody reads it any more); the work goes on\n")
     }
 
+    /// The shell has written below what stood in place.
+    @Test(.timeLimit(.minutes(1))) func nothingIsDrawnOverWhatTheShellWroteWhileTheProcessWasStopped() async throws {
+        let (reader, writer) = try FileDescriptor.pipe()
+        let console = Console(json: false, output: writer)
+        var bytes = [UInt8](repeating: 0, count: 1_000)
+        let shown = {
+            try console.show(["one", "two"], on: writer)
+            let count = try bytes.withUnsafeMutableBytes { try reader.read(into: $0) }
+            return String(decoding: bytes[..<count], as: UTF8.self)
+        }
+        let first = try shown()
+        #expect(try shown() == "\r\u{1B}[2A" + first.dropFirst())
+        let before = Terminal.continuations
+        #expect(kill(getpid(), SIGCONT) == 0)
+        // Another thread has it.
+        while Terminal.continuations == before { await Task.yield() }
+        #expect(try shown() == first)
+        try reader.close()
+        try writer.close()
+    }
+
     /// A command that is told to be typed asks the coordinator that this one asked.
     @Test(arguments: [nil, "http://h:1,http://h:2", "http://h:1 "])
     func commandsThatAreToldNameTheServerThatWasTyped(server: String?) throws {

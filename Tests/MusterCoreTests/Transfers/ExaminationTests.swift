@@ -95,6 +95,19 @@ import Testing
         #expect(end(examination, .served, .same, isAlone: isAlone) == .over(.file(isTold: true)))
     }
 
+    /// An origin that does not answer the second request may be at its limit.
+    @Test(arguments: Found.allCases, [false, true]) func bodyThatMayTellOfALimitIsLeftWhereNothingCanBeCompared(
+        found: Found, isShared: Bool
+    ) {
+        let examination = examination(found, isShared: isShared)
+        let isKept = isShared ? found == .file : found != .page
+        for testimony in [Examination.Testimony.served, .nothing] {
+            let step = end(examination, testimony, .unheard)
+            #expect(isKept == (step == .over(.file(isTold: false))), "\(step)")
+            #expect(end(examination, testimony, .unheard, leaves: false) == .over(.file(isTold: false)))
+        }
+    }
+
     @Test func turnsAreTakenWhileTheServedFileComes() {
         var examination = examination(.file)
         #expect(examination.begin() == .askForWitness(turn: 0))

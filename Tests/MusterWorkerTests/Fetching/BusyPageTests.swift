@@ -35,6 +35,26 @@ import Testing
         }
     }
 
+    /// A file that comes slowly when it is asked for again is told from a page by its head. Where no head comes, the page may still be none of the file.
+    @Test(arguments: [ScriptedOrigin.Misbehaviour.hang(afterBytes: 100_000), .resetBeforeHeaders, .statusOnly(503)])
+    func pageIsNotTakenForAFileThatDoesNotComeInTime(_ second: ScriptedOrigin.Misbehaviour) async throws {
+        try await withBench { bench, origin in
+            var page = Self.text(size: 70_000, isMarked: false)
+            page.contentType = "text/html"
+            origin.serve("/b.bin", Self.text(size: 400_000))
+            origin.misbehave("/b.bin", .replaced(with: page), when: .first(1))
+            origin.misbehave("/b.bin", second, when: .after(1))
+            let (conduct, key) = (bench.context.conduct, try SourceURL(validating: origin.url("/")).origin)
+            let other = conduct.ask(key)
+            let ending = await fetch(bench, origin, "b.bin", task: 1)
+            #expect(ending.failure?.kind == .httpStatus(200), "\(ending)")
+            #expect(ending.failure?.isLimit == (second == .hang(afterBytes: 100_000) ? true : nil))
+            _ = conduct.isOver(other, key)
+            origin.behave("/b.bin")
+            #expect(await fetch(bench, origin, "b.bin", task: 1).finished?.size == 400_000)
+        }
+    }
+
     private static func isDurable(_ told: (name: LeaseName, news: JobNews), ofTask task: Int64) -> Bool {
         guard case .progress(.some, _) = told.news else { return false }
         return told.name.chunk == ChunkID(task * 100)

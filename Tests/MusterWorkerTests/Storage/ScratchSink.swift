@@ -88,16 +88,18 @@ final class ScratchSink: Sendable {
 
     // MARK: - Files by path, as somebody outside of Muster sees them
 
-    func write(_ bytes: [UInt8], to name: String) throws {
-        let number = open(path + "/" + name, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
+    func open(_ name: String, _ flags: Int32) throws -> Descriptor {
+        let number = Glibc.open(path + "/" + name, flags, 0o644)
         guard number >= 0 else { throw SystemError.last }
-        try Descriptor(owning: number).write(bytes, at: 0)
+        return Descriptor(owning: number)
+    }
+
+    func write(_ bytes: [UInt8], to name: String) throws {
+        try open(name, O_WRONLY | O_CREAT | O_TRUNC).write(bytes, at: 0)
     }
 
     func read(_ name: String) throws -> [UInt8] {
-        let number = open(path + "/" + name, O_RDONLY)
-        guard number >= 0 else { throw SystemError.last }
-        let file = Descriptor(owning: number)
+        let file = try open(name, O_RDONLY)
         let size = Int(try file.status().size)
         var bytes = [UInt8](repeating: 0, count: size)
         let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
@@ -113,9 +115,7 @@ final class ScratchSink: Sendable {
 
     /// Gives a file a modification time, in seconds since 1970.
     func setModificationTime(_ seconds: Int64, of name: String) throws {
-        let number = open(path + "/" + name, O_RDONLY)
-        guard number >= 0 else { throw SystemError.last }
-        try Descriptor(owning: number).setModificationTime(seconds)
+        try open(name, O_RDONLY).setModificationTime(seconds)
     }
 
     /// The modification time of a file, in seconds since 1970.
