@@ -104,10 +104,10 @@ extension FetchJob {
     /// Whether nobody has told anything of the content yet, and nobody else may be at work on it.
     private var isFirst: Bool { !lease.planned && lease.start == 0 && lease.resume.offset == 0 && !lease.fenced }
 
-    /// Whether this lease is the one that looks for a file at the path: the first one of the content, under a rule that does not just
-    /// make room. Where a lease was lost, what stands there may have been put there for this very task, which its placing finds out.
+    /// Whether this lease is the one that looks for a file at the path: the first one of the task, under a rule that does not just make room. Where a
+    /// lease was lost, be it of an older content version, what stands there may have been put there for this very task, which its placing finds out.
     private var looksForFile: Bool {
-        guard isFirst, lease.policy?.names != .suggested else { return false }
+        guard isFirst, lease.version == 1, lease.policy?.names != .suggested else { return false }
         return switch lease.policy?.ifExists ?? .verify {
         case .verify, .fail: true
         case .replace, .rename: false

@@ -32,6 +32,8 @@ extension FetchJob {
         )
         switch placed {
         case .inPlace(let finished): return .done(prefix, learned, finished)
+        // What is not what was written, or another one than was put there before, says nothing of the origin.
+        case .failed(let failure) where failure.kind == .changed: return .failed(failure, nil, nil)
         case .failed(let failure): return .failed(attributed(failure, plan), nil, nil)
         case .storage(let error): return ending(of: error, durable: nil, nil)
         case .stopped: return await stop(plan, writer)

@@ -62,7 +62,8 @@ struct Placing: Sendable {
             do throws(StorageError) {
                 switch try await carryOut(order) {
                 case .inPlace(let finished): return .inPlace(finished)
-                case .corrupt(_, let reason): return .failed(Report.Failure(kind: .changed, detail: reason))
+                case .corrupt(_, let reason), .overtaken(let reason):
+                    return .failed(Report.Failure(kind: .changed, detail: reason))
                 case .digestMismatch(let expected, let found):
                     let known = ExpectedDigests(given: lease.expectedDigests, stated: lease.representation.digests)
                     let detail = known.mismatch(expected: expected, found: found)

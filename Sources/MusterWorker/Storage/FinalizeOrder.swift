@@ -83,6 +83,9 @@ enum FinalizeOutcome: Hashable, Sendable {
     case corrupt([ByteRange], reason: String)
     /// The bytes are those that were fetched, but not those that the caller expects.
     case digestMismatch(expected: ContentDigest, found: ContentDigest)
+    /// A file that says that it is the task's stands at the path, whole, with another content of the same version: a lease that was lost put it there, and
+    /// nobody heard of it. The task starts over, as after a changed content; its next version replaces what its last one left.
+    case overtaken(String)
     /// `mayContinue` said no, or a later lease took over. Nothing was put in place and there is nothing to report.
     case stopped
 
@@ -90,7 +93,7 @@ enum FinalizeOutcome: Hashable, Sendable {
     var failure: Report.Failure? {
         switch self {
         case .inPlace, .stopped: nil
-        case .corrupt(_, let reason): Report.Failure(kind: .changed, detail: reason)
+        case .corrupt(_, let reason), .overtaken(let reason): Report.Failure(kind: .changed, detail: reason)
         case .digestMismatch(let expected, let found):
             Report.Failure(
                 kind: .digestMismatch,

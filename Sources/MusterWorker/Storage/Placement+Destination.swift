@@ -8,6 +8,8 @@ import MusterCore
 ///
 /// - It is the very inode of the part or its copy: the task's own.
 /// - The part is gone: it was moved, so that a file with exactly the content is it. If there is none, the content is lost.
+/// - Its mark says that the task put it there, and it has another content: a lease that was lost was served something else. The task starts over with its
+///   next content version, which replaces what its older ones left (`isOutdated()`).
 /// - Both are there, and the file has exactly the content. With `verify` that is enough, no matter who put it there. With `rename` it is as
 ///   well, at the path or at any of its numbered names that is no other task's: a second copy would be a duplicate of what the task has already. With
 ///   `fail` it counts only if a lease was lost (`fenced`), since otherwise there was no predecessor to put it there. With
@@ -90,11 +92,13 @@ extension Placement {
                 try dropRemains(of: order, isPartMoved: true)
                 return .outcome(finished(order, digests, at: spot))
             case .gone: return .gone
-            case .foreign(let reason): return .foreign(reason)
+            case .foreign(let reason): return try overtaken(at: spot, order) ?? .foreign(reason)
             case .stopped: return .outcome(.stopped)
             }
         }
-        return try renew(at: spot, order, check)
+        let settled = try renew(at: spot, order, check)
+        if case .foreign = settled { return try overtaken(at: spot, order) ?? settled }
+        return settled
     }
 
     // MARK: - What stands there

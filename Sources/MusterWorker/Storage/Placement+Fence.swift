@@ -56,7 +56,7 @@ extension Placement {
             return placement.finished(order, copy.digests, at: spot)
         }
         switch outcome {
-        case .inPlace, .stopped: return .outcome(outcome)
+        case .inPlace, .stopped, .overtaken: return .outcome(outcome)
         case .corrupt(_, let reason): return .foreign(reason)
         case .digestMismatch: return .foreign("its digest differs")
         }

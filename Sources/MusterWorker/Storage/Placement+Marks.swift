@@ -29,6 +29,12 @@ extension Placement {
         return isOwn(file, order)
     }
 
+    /// What follows where another content stands at a path, if that is the task's own.
+    func overtaken(at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Settled? {
+        guard try isOwn(at: spot, order) else { return nil }
+        return .outcome(.overtaken("another content came for \(spot.path) before, under a lease that was lost"))
+    }
+
     /// Says of a staged file that is about to replace another one that it does not go with its task: what it replaces can't come back, and a
     /// cancel must not leave the path empty.
     func markAsReplacement(_ name: CandidateName, _ order: FinalizeOrder) throws(SystemError) {

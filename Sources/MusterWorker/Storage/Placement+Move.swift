@@ -77,7 +77,12 @@ extension Placement {
             try replace(found.identity, by: candidate.name, at: spot)
             return .outcome(try conclude(candidate, at: spot, order, check))
         }
-        if try isOutdated(at: spot, order) { return try overwrite(found, by: candidate, at: spot, order, check) }
+        if try isOutdated(at: spot, order) {
+            guard watch.mayContinue() else { return .outcome(.stopped) }
+            // A worker that lost its lease may be about to do the same.
+            try replace(found.identity, by: candidate.name, at: spot)
+            return .outcome(try conclude(candidate, at: spot, order, check, isMoved: true))
+        }
         switch order.ifExists {
         case .replace: return try overwrite(found, by: candidate, at: spot, order, check)
         case .fail where !order.fenced:
@@ -87,7 +92,7 @@ extension Placement {
             switch try examineDestination(at: spot, order, check) {
             case .ours(let digests): return .outcome(try conclude(candidate, at: spot, order, check, digests))
             case .gone: return .gone
-            case .foreign(let reason): return .foreign(reason)
+            case .foreign(let reason): return try overtaken(at: spot, order) ?? .foreign(reason)
             case .stopped: return .outcome(.stopped)
             }
         }

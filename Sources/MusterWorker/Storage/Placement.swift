@@ -94,7 +94,7 @@ struct Placement {
         let outcome = order.fenced ? try putCopy(of: part, order, check) : try putPart(part, order, check)
         switch outcome {
         case .inPlace, .stopped: break
-        case .corrupt, .digestMismatch: try discard(order, identity: part.status.identity)
+        case .corrupt, .digestMismatch, .overtaken: try discard(order, identity: part.status.identity)
         }
         return outcome
     }

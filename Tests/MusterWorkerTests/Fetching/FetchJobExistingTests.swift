@@ -38,6 +38,26 @@ import Testing
         }
     }
 
+    /// A lease that was lost put a file there, and the origin sends another one by now: it is told as a change of the content, which says nothing of the origin,
+    /// and the next version takes the place of the first.
+    @Test(arguments: [ExistingFileRule.verify, .fail], [3 * mebibyte, 3 * mebibyte - 7] as [Int64])
+    func whatNobodyHeardOfIsReplacedByTheNextVersion(rule: ExistingFileRule, size: Int64) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            var lease = lease(origin, rule)
+            #expect(await bench.run(lease).finished?.size == 3 * mebibyte)
+            let next = ScriptedOrigin.Content.seeded(seed: 23, size: size)
+            origin.serve("/f", ScriptedOrigin.File(next))
+            lease.fenced = true
+            let failure = await bench.run(lease).failure
+            #expect(failure?.kind == .changed && failure?.status == nil && failure?.isLimit == nil, "\(failure as Any)")
+            try #expect(bench.file("f") == content.allBytes)
+            (lease.fenced, lease.version) = (false, 2)
+            #expect(await bench.run(lease).finished?.size == size)
+            try #expect(bench.file("f") == next.allBytes)
+        }
+    }
+
     /// No byte is fetched that could not be put in place.
     @Test(arguments: [ExistingFileRule.verify, .fail], ["a directory", "a symbolic link"])
     func whatIsNoFileIsCalledWhatItIsBeforeAnyRequest(rule: ExistingFileRule, what: String) async throws {

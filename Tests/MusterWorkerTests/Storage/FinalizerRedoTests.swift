@@ -1,4 +1,5 @@
 import Glibc
+import MusterAPI
 import MusterCore
 import Synchronization
 import Testing
@@ -146,6 +147,25 @@ import Testing
                 #expect(try scratch.read("f") == content)
                 #expect(try scratch.partNames() == (hasPart ? ["1.1.part"] : []))
             }
+        }
+    }
+
+    /// An origin that sends something else each time, and a predecessor that died between its rename and its report: the file says whose it is.
+    @Test(arguments: [ExistingFileRule.verify, .fail, .rename], [false, true])
+    func whatAPredecessorPutThereIsReplacedByTheNextVersion(rule: ExistingFileRule, hasPart: Bool) async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, ScratchSink.content(10_000, seed: 7))
+            let first = try scratch.order(1, path: "f", ScratchSink.content(10_000, seed: 7), ifExists: rule)
+            #expect(try await scratch.finalizer.finalize(first).isInPlace)
+            if hasPart { try scratch.makePart(1, bytes) }
+            let second = try scratch.order(1, epoch: 11, path: "f", bytes, fenced: true, ifExists: rule)
+            #expect(try await scratch.finalizer.finalize(second).failure?.kind == .changed)
+            #expect(try scratch.read("f") == ScratchSink.content(10_000, seed: 7))
+            try scratch.makePart(1, version: 2, bytes)
+            let third = try scratch.order(1, version: 2, epoch: 12, path: "f", bytes, ifExists: rule)
+            #expect(try await scratch.finalizer.finalize(third).finished?.path == nil)
+            #expect(try scratch.read("f") == bytes)
+            #expect(try scratch.fileNames() == ["f"] && scratch.partNames() == [])
         }
     }
 
