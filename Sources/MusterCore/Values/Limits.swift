@@ -71,7 +71,7 @@ public enum Limits {
     /// The size of a chunk, in bytes.
     public static let chunk: ClosedRange<ByteCount> = .mebibytes(8)...ByteCount.mebibytes(256)
     /// How often a task may start over because its content changed (range contract, row 6).
-    public static let contentVersions: Int32 = 4
+    public static let contentVersions: Int32 = 8
     /// How often a chunk is tried without progress before its task fails (I12).
     public static let attempts: Int32 = 8
     /// What that may be set to.

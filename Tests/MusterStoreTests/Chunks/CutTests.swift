@@ -117,6 +117,56 @@ import Testing
         }
     }
 
+    /// Bodies that end at once are the end of a file where they are of that file alone, and an outage where nothing comes of others either.
+    @Test(arguments: [(2, 20, true), (2, 70, false), (1, 20, false)])
+    func bodiesOfManyThatEndAtOnceAreAnOutageForAMinute(count: Int, seconds: Int, isTried: Bool) async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(1 + count))
+            var worker = try await fixture.makeWorker()
+            var leases = try await worker.claim(Int32(1 + count))
+            try await worker.finishAll([leases.removeFirst()])
+            _ = try await fixture.store.foldOriginRates()
+            try await fixture.run("UPDATE origins SET rate_at = rate_at - \(Double(seconds)) * interval '1 s'")
+            // Refusals that may be for too much at once count for nothing at first.
+            for number in 1...30 {
+                for lease in leases { try await worker.fail(lease, .network, status: 206) }
+                try await fixture.check()
+                if number == 1 {
+                    try await fixture.run("UPDATE attempts SET at = at - \(Double(seconds)) * interval '1 s'")
+                }
+                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
+                try await fixture.run("UPDATE origins SET not_before = NULL, try_at = NULL")
+                _ = try await fixture.store.promoteDueChunks()
+                leases = try await worker.claim(Int32(count))
+            }
+            let failed: Int64 = try await fixture.value("SELECT count(*) FROM tasks WHERE state = 'failed'")
+            #expect(failed == (isTried ? 0 : Int64(count)))
+        }
+    }
+
+    /// A new version comes to one node of an origin after the other: many changes within a second are no reason to give the file up.
+    @Test func contentThatChangesQuicklyIsWaitedForFromTheFourthChangeOn() async throws {
+        var policy = Self.policy
+        policy.contentVersions = 8
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for version in 1...8 as ClosedRange<Int32> {
+                let waits: Double? = try await fixture.value(
+                    "SELECT max(extract(epoch FROM not_before - statement_timestamp()))::double precision FROM ready_chunks WHERE status = 'waiting'"
+                )
+                #expect((waits ?? 0 > 0) == (version > 4))
+                if version == 8 { #expect(waits ?? 0 > 4) }
+                try await fixture.passBackoffs()
+                let lease = try #require(try await worker.claimWork().first)
+                #expect(lease.version == version && lease.rung == (version < 4 ? .chunks : .whole))
+                try await worker.fail(lease, .changed)
+                try await fixture.check()
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
+        }
+    }
+
     /// `get` of a list at a port where nobody listens (`product.md`: within 10 s).
     @Test(arguments: [1, 9]) func whereAllIsRefusedForLongEachFileIsTriedOnce(seconds: Int) async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in

@@ -21,6 +21,13 @@ import Testing
         return (worker, [first] + others)
     }
 
+    /// Leases what waits, as if its time had come.
+    private func claimDue(_ fixture: StoreFixture, _ worker: inout TestWorker) async throws -> GrantedLease? {
+        try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
+        _ = try await fixture.store.promoteDueChunks()
+        return try await worker.claimWork().first
+    }
+
     @Test func expiredURLAsksTheResolverOnceForAllWorkers() async throws {
         try await StoreFixture.run { fixture in
             var (worker, leases) = try await begin(fixture, 4)
@@ -119,6 +126,32 @@ import Testing
                 #expect(leases.first?.start == 0)
             }
             #expect(try await fixture.store.task("t", of: "g").bytesDone == 6)
+        }
+    }
+
+    /// Bytes that could not be gone on with came from the URL as well: it is no URL that never worked. What may be a page is no proof of that.
+    @Test(arguments: [403, 410], [FailureKind.network, .httpStatus(200)])
+    func refusalOfAURLThatBroughtWhatWasDroppedIsNoFinalOne(status: Int, kind: FailureKind) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: 500, isSplittable: false, etag: nil)
+            try await worker.fail(first, kind, at: 300, status: 200)
+            try await fixture.check()
+            let second = try #require(try await claimDue(fixture, &worker))
+            #expect(second.version == 2 && second.start == 0)
+            try await worker.refuse(second, status)
+            try await fixture.check()
+            let state = try await fixture.store.task("t", of: "g").state
+            #expect(state == (kind == .network ? .queued : .failed))
+            guard kind == .network else { return }
+            #expect(try await fixture.outcomes().last == "retry")
+            // While it may be a limit for so many seconds it is asked for more often, though not for ever.
+            for _ in 0..<40 where try await fixture.store.task("t", of: "g").state == .queued {
+                try await worker.refuse(try #require(try await claimDue(fixture, &worker)), status)
+            }
+            #expect(try await fixture.store.task("t", of: "g").state == .failed)
         }
     }
 

@@ -233,7 +233,8 @@ extension StoreModel {
                 let mayPass =
                     task.isPlanned && failure.status != nil && !failure.parksOrigin && origin.hasServed
                     && task.sources[chunk.source].failures <= 32
-                let isPatient = chunk.attempts < (task.isPlanned ? patience : 5) || mayPass
+                let tries = task.isPlanned ? patience : task.sources[chunk.source].bytes > 0 ? 3 : 5
+                let isPatient = chunk.attempts < tries || mayPass
                 return failure.kind != .network && isPatient ? true : nil
             }
         }
@@ -265,6 +266,7 @@ extension StoreModel {
         let isLast = task.sources.indices.allSatisfy { $0 == chunk.source || task.sources[$0].isDead }
         guard isLast, let status = failure.status else { return false }
         guard origins[chunk.origin, default: Origin()].refusesWith[status, default: 0] < 3 else { return false }
+        if task.sources[chunk.source].bytes > 0 { return true }
         if isShared, chunk.attempts < 2, task.sources[chunk.source].failures < 9 { return true }
         guard chunk.attempts > 0 || origins[chunk.origin]?.learned != nil else { return false }
         origins[chunk.origin, default: Origin()].refusesWith[status, default: 0] += 1

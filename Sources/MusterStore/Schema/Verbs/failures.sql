@@ -129,7 +129,7 @@ CREATE FUNCTION most_attempts(l leases, p_attempts integer, f failure) RETURNS i
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE
-        WHEN f.status IN (500, 502, 504) AND p_attempts >= f.max_attempts AND is_in_outage(l) THEN p_attempts + 1
+        WHEN (f.status IN (500, 502, 504) OR f.kind = 'network' AND f.status BETWEEN 200 AND 299) AND p_attempts >= f.max_attempts AND is_in_outage(l) THEN p_attempts + 1
         WHEN f.unreached_attempts IS NULL AND NOT f.is_unanswered THEN f.max_attempts
         -- Somebody waits for many files of an origin that has refused all connections for as long as one file is tried.
         WHEN f.unreached_attempts < f.max_attempts AND NOT has_served_lately(l.origin_id) AND EXISTS (
@@ -248,15 +248,19 @@ BEGIN
 END
 $$;
 
--- The representation is another one. It may have become that so often; then the task fails, without the bytes of any version. The last
--- version is fetched by one plain GET: content that changes faster than chunks of it can be fetched is taken as it is then.
+-- The representation is another one. It may have become that so often; then the task fails, without the bytes of any version. The fourth version is fetched
+-- by a plain GET: what changes faster than chunks of it come is taken as it is then. The fifth waits: nodes that are updated one by one change often.
 CREATE FUNCTION accept_change(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id;
-    UPDATE sources SET rung = 'whole' WHERE task_id = t.id AND ordinal = p_source AND t.restarts + 2 >= f.max_restarts;
+    UPDATE sources SET rung = 'whole' WHERE task_id = t.id AND ordinal = p_source AND t.restarts + 2 >= least(4, f.max_restarts);
     PERFORM start_over_because(l, t, p_source, f);
-    IF t.restarts + 1 < f.max_restarts THEN RETURN 'startOver'; END IF;
+    IF t.restarts + 1 < f.max_restarts THEN
+        UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + least(8, power(2, t.restarts - 2)) * interval '1 s'
+        WHERE task_id = t.id AND kind = 'fetch' AND status = 'ready' AND t.restarts >= 3;
+        RETURN 'startOver';
+    END IF;
     PERFORM fail_task(t.id, f.kind, f.detail);
     RETURN 'failed';
 END

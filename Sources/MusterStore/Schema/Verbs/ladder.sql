@@ -12,11 +12,16 @@ END
 $$;
 
 -- Whether each try of a chunk has ended like this one for ten seconds: before an answer, or in the body, a plain GET at the same byte each time. What
--- lasts for less may be an outage, and so may a silence for longer than that of an origin that has served lately.
+-- lasts for less may be an outage, and so may a silence for longer than that of an origin that has served lately, and bodies that end at once where
+-- other chunks have failed as well, and nothing comes of the origin.
 CREATE FUNCTION always_ends(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF NOT (f.is_unanswered AND NOT has_served_lately(l.origin_id) OR coalesce(f.status BETWEEN 200 AND 299, false)) THEN RETURN false; END IF;
+    IF f.status IS NOT NULL AND is_in_outage(l) AND EXISTS (
+        SELECT 1 FROM ready_chunks c WHERE c.origin_id = l.origin_id AND c.id <> l.chunk_id AND c.kind = 'fetch' AND c.attempts > 0
+        UNION ALL SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.chunk_id <> l.chunk_id AND h.kind = 'fetch' AND h.attempts > 0)
+    THEN RETURN false; END IF;
     RETURN (
         SELECT bool_and(a.kind = f.kind AND a.status IS NOT DISTINCT FROM f.status
                 -- One that is gone on with may be cut within what is there: what was seen tells where.

@@ -120,7 +120,8 @@ BEGIN
     IF f.limit_signal = 'possible' THEN
         IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT (v_is_shared OR v_is_known) THEN
-            RETURN CASE WHEN f.kind <> 'network' AND (l.attempts < (CASE WHEN NOT t.planned THEN 5 WHEN o.learned IS NULL THEN 1 ELSE 4 END)
+            RETURN CASE WHEN f.kind <> 'network' AND (l.attempts < (
+                    CASE WHEN NOT t.planned THEN CASE WHEN has_worked(t, l.source) THEN 3 ELSE 5 END WHEN o.learned IS NULL THEN 1 ELSE 4 END)
                 OR t.planned AND may_pass(l, f)) THEN true END;
         END IF;
     END IF;
@@ -222,14 +223,12 @@ DECLARE
 BEGIN
     IF f.kind = 'network' THEN RETURN l.durable < l.resume + hardly_anything() AND (f.status IS NULL OR v_is_new); END IF;
     IF f.status = ANY (o.limits_with) THEN RETURN true; END IF;
-    IF t.planned THEN
-        RETURN coalesce(t.source, l.source) = l.source OR EXISTS (
-            SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source AND s.bytes > 0);
-    END IF;
+    IF t.planned THEN RETURN has_worked(t, l.source); END IF;
     IF is_believed(o, f.status) OR EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source)
     THEN
         RETURN false;
     END IF;
+    IF has_worked(t, l.source) THEN RETURN true; END IF;
     IF v_is_new AND l.attempts <= (CASE WHEN v_serves THEN 2 WHEN p_is_shared THEN 1 ELSE -1 END) THEN RETURN true; END IF;
     -- One that was refused alone from the beginning tells nothing of the others, unless they have been kept waiting for such refusals.
     IF l.attempts > 0 OR o.learned IS NOT NULL THEN PERFORM believe_refusals(o.id, f.status); END IF;

@@ -1,6 +1,19 @@
 -- Questions to a group's resolver (row 21): chunks of kind `resolve`, one at a time per task. A question fetches nothing: it counts neither
 -- in its task's leases nor in its chunks or bytes. It is not kept when its task stops, starts over or ends: the next refusal asks again.
 
+-- Whether a source's URL has worked: bytes of the content version came from it, or bytes came once that could not be gone on with. What may be a page in
+-- the place of the file is none.
+CREATE FUNCTION has_worked(t tasks, p_source integer) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN t.planned AND coalesce(t.source, p_source) = p_source
+        OR EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND s.ordinal = p_source AND s.bytes > 0)
+        OR EXISTS (
+            SELECT 1 FROM attempts a
+            WHERE a.task_id = t.id AND a.source = p_source AND a.status BETWEEN 200 AND 299 AND a.kind NOT LIKE 'httpStatus%');
+END
+$$;
+
 -- A URL that worked before was refused, or any was where a resolver knows fresh ones. Either way the lease comes back uncounted
 -- and what followed is returned; NULL if it is a failure like any other: it was none of these, or was taken for one so often
 -- without progress that nothing is gained (I12).
@@ -16,9 +29,7 @@ DECLARE
 BEGIN
     SELECT * INTO s FROM sources WHERE task_id = t.id AND ordinal = p_source;
     SELECT resolver IS NOT NULL INTO v_asks FROM groups WHERE id = t.group_id;
-    IF NOT v_asks AND l.durable = l.first AND s.bytes = 0
-        AND NOT (t.planned AND coalesce(t.source, p_source) = p_source)
-    THEN RETURN NULL; END IF;
+    IF NOT v_asks AND l.durable = l.first AND NOT has_worked(t, p_source) THEN RETURN NULL; END IF;
 
     v_is_asked := EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND c.kind = 'resolve')
         OR EXISTS (SELECT 1 FROM leases h WHERE h.task_id = t.id AND h.kind = 'resolve');
