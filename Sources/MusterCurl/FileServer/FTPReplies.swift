@@ -5,6 +5,8 @@ struct FTPReplies {
     private(set) var lastCode = 0
     /// The answer to SIZE (RFC 3659 §4), nil if the server gave none.
     private(set) var size: Int64?
+    /// Whether that was a negative number, as servers state that count in 32 bits: libcurl leaves the sign out, and cuts the file there.
+    private(set) var statesNegativeSize = false
     /// Whether the data connection was agreed on. libcurl asks for the modification time before that and for the size
     /// after it, and both are answered by 213.
     private var isPassive = false
@@ -16,7 +18,10 @@ struct FTPReplies {
         if code != 221 { lastCode = Int(code) }
         switch code {
         case 227, 229: isPassive = true
-        case 213 where isPassive: size = decimal(trimmed(line[4...]))
+        case 213 where isPassive:
+            let stated = trimmed(line[4...])
+            size = decimal(stated)
+            statesNegativeSize = stated.first == UInt8(ascii: "-")
         default: break
         }
     }

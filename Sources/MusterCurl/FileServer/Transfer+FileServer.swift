@@ -12,6 +12,10 @@ extension Transfer {
 
     /// Shows the head when the first bytes are there; false if the transfer is to end.
     func receiveFileHead(_ scheme: FileScheme) -> Bool {
+        if ftpReplies.statesNegativeSize, !request.readsToEnd {
+            phase = .ended(.failed(Self.negativeSize))
+            return false
+        }
         let rest = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         let facts = FileHead.Facts(size: sizeOfBegunFile(scheme, rest: rest), modificationTime: modificationTime)
         let head = request.readsToEnd ? .rest : FileHead.file(facts, range: request.range)
@@ -73,6 +77,10 @@ extension Transfer {
         announcedBytes = head.length
         return show(status: head.status, version: .notHTTP, headers: head.headers)
     }
+
+    private static let negativeSize = TransferError.protocolViolation(
+        TransferError.Detail(code: 0, message: "the server states a negative size of the file")
+    )
 
     private static let noPart = TransferError.protocolViolation(
         TransferError.Detail(code: 0, message: "the server gives no part of the file that could be told as one")

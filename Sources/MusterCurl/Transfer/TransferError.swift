@@ -145,6 +145,9 @@ extension TransferError {
                 .tls(detail)
             // The peer was gone before the request was sent.
             case CURLE_SEND_ERROR where message.contains("getpeername"): .reset(detail)
+            // A stream that was refused five times, each time on a new connection; or an answer that is none of HTTP/2.
+            case CURLE_RECV_ERROR where message.contains("Connection died, tried") || message.contains("nghttp2"):
+                .streamReset(detail)
             case CURLE_RECV_ERROR, CURLE_GOT_NOTHING: .reset(detail)
             case CURLE_HTTP2, CURLE_HTTP2_STREAM: .streamReset(detail)
             case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects(detail)

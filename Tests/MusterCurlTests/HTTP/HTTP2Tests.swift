@@ -91,6 +91,13 @@ struct HTTP2Tests {
         #expect(late.outcome.statistics.remoteAddress == "127.0.0.1")
     }
 
+    /// REFUSED_STREAM: libcurl tries it on five connections more.
+    @Test func streamThatIsRefusedOnEachConnectionIsToldApart() async throws {
+        let (outcome, record) = try await fetch(Self.answering(Self.resetStream(7)))
+        #expect(outcome.error?.kind == "stream reset", "\(outcome)")
+        #expect(record.heads.isEmpty)
+    }
+
     /// libcurl asks again in HTTP/1.1 by itself, and hands out the second body after the first one.
     @Test func streamThatWantsHTTP1InTheMiddleHasNoSecondBody() async throws {
         let answer = Self.answering(Self.head + Self.piece, then: Self.resetStream(13))
