@@ -85,7 +85,10 @@ struct CoordinatorOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How often a file is tried without any progress until it is given up, 1 to 100. (MUSTER_TRIES; default: 8)",
+            """
+            How often a file is tried without any progress until it is given up, 1 to 100. (MUSTER_TRIES; default: 8, and 3 with \
+            get while its origin refuses connections or its name is unknown)
+            """,
             valueName: "n"
         )
     )
