@@ -128,12 +128,11 @@ import Testing
             _ = try await fixture.store.foldOriginRates()
             try await fixture.run("UPDATE origins SET rate_at = rate_at - \(Double(seconds)) * interval '1 s'")
             // Refusals that may be for too much at once count for nothing at first.
-            for number in 1...30 {
+            for _ in 1...30 {
                 for lease in leases { try await worker.fail(lease, .network, status: 206) }
                 try await fixture.check()
-                if number == 1 {
-                    try await fixture.run("UPDATE attempts SET at = at - \(Double(seconds)) * interval '1 s'")
-                }
+                try await fixture.run(
+                    "UPDATE attempts SET at = statement_timestamp() - \(Double(seconds)) * interval '1 s'")
                 try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
                 try await fixture.run("UPDATE origins SET not_before = NULL, try_at = NULL")
                 _ = try await fixture.store.promoteDueChunks()
