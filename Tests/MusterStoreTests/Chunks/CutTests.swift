@@ -118,8 +118,10 @@ import Testing
     }
 
     /// Bodies that end at once are the end of a file where they are of that file alone, and an outage where nothing comes of others either.
-    @Test(arguments: [(2, 20, true), (2, 70, false), (1, 20, false)])
-    func bodiesOfManyThatEndAtOnceAreAnOutageForAMinute(count: Int, seconds: Int, isTried: Bool) async throws {
+    @Test(arguments: [(2, 20, 0, true), (2, 70, 0, false), (1, 20, 0, false), (2, 20, 2, true)] as [(Int, Int, Int64, Bool)])
+    func bodiesOfManyThatEndAtOnceAreAnOutageForAMinute(
+        count: Int, seconds: Int, bytes: Int64, isTried: Bool
+    ) async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup("g", Wanted.many(1 + count))
             var worker = try await fixture.makeWorker()
@@ -129,7 +131,9 @@ import Testing
             try await fixture.run("UPDATE origins SET rate_at = rate_at - \(Double(seconds)) * interval '1 s'")
             // Refusals that may be for too much at once count for nothing at first.
             for _ in 1...30 {
-                for lease in leases { try await worker.fail(lease, .network, status: 206) }
+                for lease in leases {
+                    try await worker.fail(lease, .network, at: lease.resume.offset + bytes, status: 206)
+                }
                 try await fixture.check()
                 try await fixture.run(
                     "UPDATE attempts SET at = statement_timestamp() - \(Double(seconds)) * interval '1 s'")

@@ -15,7 +15,7 @@ extension StoreModel {
 
     /// A lease that could not be fulfilled, with a jitter that always makes a backoff wait.
     mutating func fail(_ lease: GrantedLease, by session: SessionID, _ failure: Failure) {
-        progress(lease, by: session, to: failure.offset)
+        progress(lease, by: session, to: failure.offset, isFailure: true)
         step += 1
         if let leftover = findPurge(lease, by: session) {
             purges[leftover]?.status = .waiting

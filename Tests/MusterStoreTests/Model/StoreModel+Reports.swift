@@ -2,15 +2,18 @@ import MusterCore
 import MusterStore
 
 extension StoreModel {
-    /// Moves a lease's durable offset; `false` when it is not the session's.
+    /// Moves a lease's durable offset; `false` when it is not the session's. What comes with a failure is little that its origin serves, or nothing.
     @discardableResult
-    mutating func progress(_ lease: GrantedLease, by session: SessionID, to offset: Int64) -> Bool {
+    mutating func progress(
+        _ lease: GrantedLease, by session: SessionID, to offset: Int64, isFailure: Bool = false
+    ) -> Bool {
         guard let (place, index) = find(lease, by: session), var task = self[place] else {
             // Who deletes or asks has nothing to get on with, and nothing that could be exceeded but the question's end.
             return findPurge(lease, by: session) != nil || findQuestion(lease, by: session) != nil && offset <= 0
         }
         guard offset <= task.chunks[index].last ?? .max else { return false }
-        if offset > task.chunks[index].durable, task.chunks[index].kind == .fetch {
+        let more = offset - task.chunks[index].durable
+        if more > 0, !isFailure || more >= task.chunks[index].little, task.chunks[index].kind == .fetch {
             origins[task.chunks[index].origin, default: Origin()].hasServed = true
         }
         task.chunks[index].durable = max(task.chunks[index].durable, offset)

@@ -120,7 +120,7 @@ struct StoreModel {
         }
 
         /// Fewer bytes are as good as none.
-        private var little: Int64 { max(1, min(1_024, last.map { ($0 - resume) / 16 } ?? .max)) }
+        var little: Int64 { max(1, min(1_024, last.map { ($0 - resume) / 16 } ?? .max)) }
 
         /// Whether the lease on it brought bytes that its next one can go on from.
         func hasProgress(in task: Task, after kind: FailureKind? = nil) -> Bool {

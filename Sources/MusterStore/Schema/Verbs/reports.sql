@@ -51,9 +51,10 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Moves durable offsets forward (I4). A loss of this commit means that some bytes are fetched again, so it does not wait for the disk.
--- Returns the position (from 1) of every report whose lease is not there.
+-- Returns the position (from 1) of every report whose lease is not there. p_failed: the reports are the last ones of leases that have failed; little that
+-- came before that is nothing that the origin serves.
 CREATE FUNCTION report_progress(
-    p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_offsets bigint[], p_crcs bigint[]
+    p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_offsets bigint[], p_crcs bigint[], p_failed boolean DEFAULT false
 ) RETURNS SETOF integer
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -74,7 +75,7 @@ BEGIN
             rate_bytes = flowed(l.rate_bytes, l.progress_at, greatest(0, s.durable - l.durable)), progress_at = statement_timestamp()
         FROM furthest s JOIN leases before ON before.chunk_id = s.chunk_id
         WHERE l.chunk_id = s.chunk_id AND l.epoch = s.epoch AND l.session_id = s.session_id
-        RETURNING l.chunk_id, l.epoch, l.session_id, l.last, l.group_id, l.origin_id, l.kind, l.durable - before.durable AS more
+        RETURNING l.chunk_id, l.epoch, l.session_id, l.last, l.group_id, l.origin_id, l.kind, l.resume, l.durable - before.durable AS more
     ), counted AS (
         UPDATE groups g
         SET bytes_done = g.bytes_done + n.more, rate_bytes = flowed(g.rate_bytes, g.rate_at, n.more),
@@ -83,7 +84,8 @@ BEGIN
         WHERE g.id = n.group_id AND n.more > 0
     ), flowed AS (
         INSERT INTO origin_flow (origin_id, bytes)
-        SELECT origin_id, sum(more) FROM moved WHERE kind = 'fetch' AND more > 0 GROUP BY 1
+        SELECT origin_id, sum(more) FROM moved
+        WHERE kind = 'fetch' AND more > 0 AND (NOT p_failed OR more >= greatest(1, least(1024, (last - resume) / 16))) GROUP BY 1
     )
     SELECT s.n::integer FROM said s WHERE NOT EXISTS (
         SELECT 1 FROM moved m
