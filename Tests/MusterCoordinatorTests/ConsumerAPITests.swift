@@ -60,6 +60,21 @@ import Testing
         }
     }
 
+    @Test func positionThatNamesAnotherLogIsRefused() async throws {
+        try await RunningCoordinator.with { coordinator in
+            try await coordinator.makeEvents(2)
+            let client = coordinator.client
+            let page = try await client.consumerEvents("c", wait: .seconds(5))
+            #expect(try await client.acknowledge(1, of: page.log, consumer: "c").position == 1)
+            await #expect {
+                try await client.acknowledge(2, of: "another", consumer: "c")
+            } throws: { error in
+                (error as? Problem)?.code == .otherLog
+            }
+            #expect(try await client.acknowledge(1, of: page.log, consumer: "c").position == 1)
+        }
+    }
+
     @Test func refusalsSayWhy() async throws {
         try await RunningCoordinator.with { coordinator in
             try await coordinator.makeEvents(1)

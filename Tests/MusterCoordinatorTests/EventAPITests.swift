@@ -40,8 +40,9 @@ import Testing
             _ = try await coordinator.client.events(after: 0, wait: .seconds(5))
             let first = try await coordinator.raw("GET", "/v1/events?after=0").body
             for _ in 0..<5 { #expect(try await coordinator.raw("GET", "/v1/events?after=0").body == first) }
+            let log = try await coordinator.client.events(after: 0).log
             let event = String(decoding: first, as: UTF8.self).dropFirst(#"{"items":["#.count).dropLast(
-                #"],"next":1}"#.count)
+                #"],"log":"\#(log)","next":1}"#.count)
             let stream = try await EventTail.start(coordinator.url, after: 0)
             try await stream.wait(events: 1)
             #expect(stream.process.standardOutput.contains("data: \(event)\n"))

@@ -8,7 +8,7 @@ import Testing
 /// One read for all who follow the log at the same place.
 @Suite struct EventPagesTests {
     private static let question = EventReader.Question(after: 7, limit: 10, filter: .all)
-    private static let nothing = EventStretch(events: [], next: 7, isEnd: true)
+    private static let nothing = EventStretch(events: [], next: 7, isEnd: true, log: "l")
 
     @Test func aThousandFollowersOfOnePlaceShareOneRead() async throws {
         let bell = Bell()

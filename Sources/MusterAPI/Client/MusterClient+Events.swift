@@ -27,9 +27,14 @@ extension MusterClient {
 
     /// `POST /v1/consumers/{name}/ack`: everything up to the position has been dealt with. A place only moves forward: the
     /// answer says where it stands.
-    public func acknowledge(_ position: Int64, consumer name: String) async throws -> ConsumerDocument {
+    ///
+    /// - Parameter log: the log that the position is of.
+    /// - Throws: `Problem` with the code `otherLog` when it is of another one.
+    public func acknowledge(
+        _ position: Int64, of log: String? = nil, consumer name: String
+    ) async throws -> ConsumerDocument {
         try await call(
-            "POST", Self.consumer(name) + "/ack", body: Self.json(AcknowledgementRequest(position: position)),
+            "POST", Self.consumer(name) + "/ack", body: Self.json(AcknowledgementRequest(position: position, log: log)),
             as: ConsumerDocument.self)
     }
 

@@ -24,14 +24,17 @@ public struct ConsumerDocument: Hashable, Sendable, Codable {
 public struct AcknowledgementRequest: Hashable, Sendable, Codable {
     /// Every event up to here has been dealt with: the position of an event, or the `next` of an answer whose events all have.
     public var position: Int64
+    /// The log that the position is of, as the answer said that the events came with: in another one it is refused.
+    public var log: String?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
-        case position
+        case position, log
     }
 
     /// An acknowledgement.
-    public init(position: Int64) {
+    public init(position: Int64, log: String? = nil) {
         self.position = position
+        self.log = log
     }
 
     /// Reads an acknowledgement; refuses unknown fields and positions before the log.
@@ -47,6 +50,7 @@ public struct AcknowledgementRequest: Hashable, Sendable, Codable {
                 forKey: .position, in: container, debugDescription: "must not be negative")
         }
         self.position = position
+        log = try container.decodeIfPresent(String.self, forKey: .log)
     }
 }
 

@@ -97,10 +97,13 @@ public struct EventsDocument: Hashable, Sendable, Codable {
     public var items: [EventDocument]
     /// The position up to which the log was read: what to pass as `after=` next.
     public var next: Int64
+    /// The log's name: another one once the database has lost what came last, and gives its positions out again (adr/0022).
+    public var log: String
 
     /// A stretch.
-    public init(items: [EventDocument], next: Int64) {
+    public init(items: [EventDocument], next: Int64, log: String) {
         self.items = items
         self.next = next
+        self.log = log
     }
 }

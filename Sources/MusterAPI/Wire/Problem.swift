@@ -48,6 +48,8 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case conflict
         /// The events after this position are not kept any more; `oldest` is the position of the oldest that are.
         case eventsGone
+        /// The position is of another log: the database has lost what came last, as in a failover to a standby that was behind.
+        case otherLog
         /// The coordinator serves as many readers as it can, or something that takes long has what is to be changed: a later try will do.
         case busy
         /// The database can't be reached now; worth trying again.
@@ -67,7 +69,9 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
                 .consumerNotFound, .notFound:
                 404
             case .methodNotAllowed: 405
-            case .groupExists, .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict: 409
+            case .groupExists, .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict,
+                .otherLog:
+                409
             case .sessionNotFound, .eventsGone: 410
             case .tooLarge: 413
             case .unsupportedMediaType: 415
@@ -103,6 +107,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             case .destinationTaken: "The destination is taken"
             case .conflict: "The state does not allow this"
             case .eventsGone: "The events are not kept any more"
+            case .otherLog: "The log is another one"
             case .busy: "The coordinator is busy"
             case .databaseUnavailable: "The database is not available"
             case .stopping: "The coordinator is stopping"

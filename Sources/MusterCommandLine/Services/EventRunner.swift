@@ -77,13 +77,23 @@ struct EventRunner: Service {
             } catch let problem as Problem where problem.code == .eventsGone {
                 acknowledged = try await passOver(problem, patience)
                 continue
+            } catch let problem as Problem where problem.code == .otherLog {
+                continue
             }
-            for event in page.items {
-                guard try await deal(with: event) else { return }
-                acknowledged = try await acknowledge(event.position, patience)
+            do {
+                for event in page.items {
+                    guard try await deal(with: event) else { return }
+                    acknowledged = try await acknowledge(event.position, of: page.log, patience)
+                }
+                // Events that nobody wants here lie behind the place too, or else they would be looked through again and again.
+                if page.next > acknowledged {
+                    acknowledged = try await acknowledge(page.next, of: page.log, patience)
+                }
+            } catch let problem as Problem where problem.code == .otherLog {
+                // What was dealt with may be of the lost past. The place that is kept is not.
+                console.remark("\(problem.detail); going on at the place that it has kept")
+                acknowledged = 0
             }
-            // Events that nobody wants here lie behind the place too, or else they would be looked through again and again.
-            if page.next > acknowledged { acknowledged = try await acknowledge(page.next, patience) }
         }
     }
 
@@ -115,8 +125,10 @@ struct EventRunner: Service {
     }
 
     /// Acknowledges also while this process stops: what was done need not be done again.
-    private func acknowledge(_ position: Int64, _ patience: Patience) async throws -> Int64 {
-        try await patience.persist(until: nil) { try await client.acknowledge(position, consumer: consumer).position }
+    private func acknowledge(_ position: Int64, of log: String? = nil, _ patience: Patience) async throws -> Int64 {
+        try await patience.persist(until: nil) {
+            try await client.acknowledge(position, of: log, consumer: consumer).position
+        }
     }
 
     /// Goes on with the oldest event there is, and says what was missed.

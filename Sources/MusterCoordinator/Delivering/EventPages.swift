@@ -28,7 +28,8 @@ final class EventPage: Sendable {
     func document() throws -> ByteBuffer {
         try forms.withLock { forms in
             if let known = forms.document { return known }
-            let document = EventsDocument(items: try stretch.events.map { try EventDocument($0) }, next: stretch.next)
+            let document = EventsDocument(
+                items: try stretch.events.map { try EventDocument($0) }, next: stretch.next, log: stretch.log)
             let bytes = ByteBuffer(bytes: try EventBytes.encode(document))
             forms.document = bytes
             return bytes

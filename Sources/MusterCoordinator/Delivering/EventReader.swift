@@ -26,6 +26,8 @@ struct EventReader: Sendable {
         var group: String?
         /// What is wanted of them.
         var filter: EventFilter
+        /// The log that the position is of, if that is known.
+        var log: String?
     }
 
     init(store: Store, bell: Bell, clock: MonotonicClock, longPoll: Duration, share: ReadersShare) {
@@ -36,7 +38,8 @@ struct EventReader: Sendable {
         pages = EventPages(bell: bell) { question in
             try await share.enter {
                 try await store.events(
-                    after: question.after, limit: question.limit, group: question.group, filter: question.filter)
+                    after: question.after, limit: question.limit, group: question.group, filter: question.filter,
+                    of: question.log)
             }
         }
     }
@@ -100,7 +103,7 @@ struct EventReader: Sendable {
 
 extension EventReader.Question {
     /// What the query of a request asks for.
-    init(_ request: Request, after: Int64?) throws(Problem) {
+    init(_ request: Request, after: Int64?, of log: String? = nil) throws(Problem) {
         let group = try request.query("group")
         if let group, !NameRule.accepts(group) { throw Problem(.invalidRequest, "group \(NameRule.explanation)") }
         let types = try request.query("types")?.split(separator: ",").map(String.init) ?? []
@@ -112,7 +115,7 @@ extension EventReader.Question {
         } catch {
             throw Problem(error)
         }
-        self.init(after: after, limit: try request.pageLimit(), group: group, filter: filter)
+        self.init(after: after, limit: try request.pageLimit(), group: group, filter: filter, log: log)
     }
 }
 

@@ -34,6 +34,8 @@ extension Problem {
                 oldest: oldest)
         case .beyondEnd(let last):
             self.init(.invalidRequest, "the log ends at \(last)", pointer: "/position")
+        case .otherLog:
+            self.init(.otherLog, "the database has lost what came last in the log, and gives its positions out again")
         case .noSuchConsumer(let name): self.init(.consumerNotFound, "there is no consumer \"\(name)\"")
         case .tooManyConsumers:
             self.init(.conflict, "there are \(Limits.consumers) consumers, and may be no more; remove some")

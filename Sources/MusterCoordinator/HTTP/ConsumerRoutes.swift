@@ -40,8 +40,8 @@ struct ConsumerRoutes: Sendable {
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.consumerName()
         let wait = try request.query("wait", atMost: reader.longPoll)
-        let question = try EventReader.Question(
-            request, after: try await reader.share.enter { try await store.place(of: name) })
+        let place = try await reader.share.enter { try await store.place(of: name) }
+        let question = try EventReader.Question(request, after: place.position, of: place.log)
         return try Answer.events(try await reader.read(question, wait: wait))
     }
 
@@ -54,8 +54,9 @@ struct ConsumerRoutes: Sendable {
 
     private func acknowledge(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.consumerName()
-        let position = try await request.document(AcknowledgementRequest.self).position
-        return try Answer.json(ConsumerDocument(try await store.acknowledge(position, consumer: name)))
+        let wish = try await request.document(AcknowledgementRequest.self)
+        return try Answer.json(
+            ConsumerDocument(try await store.acknowledge(wish.position, of: wish.log, consumer: name)))
     }
 }
 

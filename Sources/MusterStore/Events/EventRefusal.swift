@@ -4,6 +4,8 @@ public enum EventRefusal: Error, Sendable, Hashable {
     case gone(oldest: Int64)
     /// The log ends at `last`: nobody can have dealt with what comes after.
     case beyondEnd(last: Int64)
+    /// The reader's place is of another log: the database has lost what came last, and positions recur (adr/0022).
+    case otherLog
     /// There is no consumer of this name.
     case noSuchConsumer(String)
     /// There are as many consumers as there may be.

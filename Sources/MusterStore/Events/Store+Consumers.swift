@@ -13,26 +13,47 @@ public struct ConsumerRecord: Sendable, Hashable {
     public let acknowledgedAt: Timestamp
 }
 
+/// Where a consumer stands in a log.
+public struct ConsumerPlace: Sendable, Hashable {
+    /// Everything up to here is acknowledged; `nil` for one that has acknowledged nothing, which reads from the oldest event on.
+    public let position: Int64?
+    /// The log's name.
+    public let log: String
+
+    /// A place.
+    public init(position: Int64?, log: String) {
+        self.position = position
+        self.log = log
+    }
+}
+
 extension Store {
-    /// The place of a consumer; `nil` for one that has acknowledged nothing, which reads from the oldest event on.
-    public func place(of consumer: String) async throws -> Int64? {
-        try await query("SELECT position FROM consumers WHERE name = \(consumer)").first?.decode("position")
+    /// The place of a consumer.
+    public func place(of consumer: String) async throws -> ConsumerPlace {
+        let row = try await query(
+            "SELECT log_name() AS log, (SELECT position FROM consumers WHERE name = \(consumer)) AS position")[0]
+        return ConsumerPlace(position: try row.decode("position"), log: try row.decode("log"))
     }
 
     /// Moves a consumer's place forward. An older position than the one that stands changes nothing, however late a process comes with it.
     ///
-    /// - Throws: `EventRefusal.beyondEnd` when the log does not reach that far, `tooManyConsumers` for a name that is one too many.
-    public func acknowledge(_ position: Int64, consumer name: String) async throws -> ConsumerRecord {
+    /// - Parameter log: the log that the position is of, if the consumer knows.
+    /// - Throws: `EventRefusal.otherLog` when it is of another one, `beyondEnd` when the log does not reach that far, `tooManyConsumers` for a name that is
+    ///   one too many.
+    public func acknowledge(
+        _ position: Int64, of log: String? = nil, consumer name: String
+    ) async throws -> ConsumerRecord {
         let rows = try await write(
-            "SELECT stands, last, at FROM acknowledge_events(\(name), \(position), \(Limits.consumers))",
+            "SELECT stands, last, at FROM acknowledge_events(\(name), \(position), \(Limits.consumers), \(log))",
             waking: .nobody)
         guard let row = rows.first else {
             let last = try await query("SELECT last_position FROM event_log")[0]
             throw EventRefusal.beyondEnd(last: try last.decode("last_position"))
         }
+        guard let last = try row.decode("last", as: Int64?.self) else { throw EventRefusal.otherLog }
         guard let stands = try row.decode("stands", as: Int64?.self) else { throw EventRefusal.tooManyConsumers }
         return ConsumerRecord(
-            name: name, position: stands, behind: max(0, try row.decode("last") - stands),
+            name: name, position: stands, behind: max(0, last - stands),
             acknowledgedAt: Timestamp(try row.decode("at")))
     }
 

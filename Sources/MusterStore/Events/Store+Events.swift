@@ -25,6 +25,16 @@ public struct EventStretch: Sendable, Hashable {
     public let next: Int64
     /// Whether that is the end of the log.
     public let isEnd: Bool
+    /// The log's name: another one once the database has lost what came last.
+    public let log: String
+
+    /// A stretch.
+    public init(events: [EventRecord], next: Int64, isEnd: Bool, log: String) {
+        self.events = events
+        self.next = next
+        self.isEnd = isEnd
+        self.log = log
+    }
 }
 
 extension Store {
@@ -40,14 +50,17 @@ extension Store {
     ///   - after: the last position that the reader knows; `nil` begins with the oldest event that is kept.
     ///   - group: the events of this group alone.
     ///   - filter: what is wanted of them.
-    /// - Throws: `EventRefusal.gone` when events after the position have been dropped (I9: a reader is told what it misses);
+    ///   - name: the log that the position is of, if the reader knows.
+    /// - Throws: `EventRefusal.otherLog` when it is of another one; `EventRefusal.gone` when events after the position have been dropped (I9: a reader is told what it misses);
     ///   `beyondEnd` when the log does not reach that far: the position is of another log, or of this one before it was restored.
     public func events(
-        after: Int64?, limit: Int32, group: String? = nil, filter: EventFilter = .all
+        after: Int64?, limit: Int32, group: String? = nil, filter: EventFilter = .all, of name: String? = nil
     ) async throws -> EventStretch {
         let subject = group.map { "groups/\($0)" }
         // The end of the log is read first: what is added meanwhile is left for the next call.
-        let log = try await query("SELECT first_position, last_position FROM event_log")[0]
+        let log = try await query("SELECT first_position, last_position, log_name() AS name FROM event_log")[0]
+        let own: String = try log.decode("name")
+        guard name == nil || name == own else { throw EventRefusal.otherLog }
         let start = try after ?? log.decode("first_position") - 1
         let last: Int64 = try log.decode("last_position")
         guard start <= last else { throw EventRefusal.beyondEnd(last: last) }
@@ -64,15 +77,19 @@ extension Store {
             """)
         let events = try rows.map(EventRecord.init)
         // The beginning is compared last: what has been dropped since the rows were read has been read.
-        let first: Int64 = try await query("SELECT first_position FROM event_log")[0].decode("first_position")
+        let now = try await query("SELECT first_position, log_name() AS name FROM event_log")[0]
+        let first: Int64 = try now.decode("first_position")
+        guard try now.decode("name") == own else { throw EventRefusal.otherLog }
         guard start >= first - 1 else {
             // A reader that wanted to begin at the beginning begins at the new one.
-            if after == nil { return try await self.events(after: nil, limit: limit, group: group, filter: filter) }
+            if after == nil {
+                return try await self.events(after: nil, limit: limit, group: group, filter: filter, of: name)
+            }
             throw EventRefusal.gone(oldest: first)
         }
         let isFull = events.count == Int(limit)
         let next = isFull ? events.last?.position ?? start : max(start, end)
-        return EventStretch(events: events, next: next, isEnd: next >= last)
+        return EventStretch(events: events, next: next, isEnd: next >= last, log: own)
     }
 
     /// Drops events that are older than `age`, in the order of the log and never the newest one. What is still to be delivered

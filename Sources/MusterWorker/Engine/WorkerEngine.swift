@@ -313,7 +313,8 @@ extension CallFailure {
             case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .foreignHost, .foreignOrigin,
                 .unsupportedMediaType, .groupNotFound, .taskNotFound, .workerNotFound, .subscriptionNotFound,
                 .deliveryNotFound, .consumerNotFound, .notFound, .methodNotAllowed, .groupExists,
-                .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict, .eventsGone, .internal:
+                .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict, .eventsGone, .otherLog,
+                .internal:
                 let help =
                     problem.code == .unauthorized
                     ? "; start it with the workers' token of that coordinator (MUSTER_WORKER_TOKEN)" : ""

@@ -32,14 +32,14 @@ struct EventClientTests {
             #"{"data":{},"datacontenttype":"application/json","id":"grp-7-1-failed","sequence":"00000000000000000009","#
             + #""source":"/muster","specversion":"1.0","subject":"groups/g","time":"2026-01-02T03:04:05.000006Z","#
             + #""type":"dev.muster.group.failed.v1"}"#
-        let read = try await ask(#"{"items":["# + event + #"],"next":12}"#) {
+        let read = try await ask(#"{"items":["# + event + #"],"next":12,"log":"l"}"#) {
             try await $0.consumerEvents(
                 "indexer", limit: 5, wait: .seconds(20), groups: "night-*", types: ["a.v1", "b.v1"])
         }
         #expect(
             read.line == "GET /v1/consumers/indexer/events?limit=5&wait=20000ms&groups=night-%2A&types=a.v1%2Cb.v1")
         #expect(read.result.items.map(\.position) == [9] && read.result.next == 12)
-        let plain = try await ask(#"{"items":[],"next":0}"#) { try await $0.consumerEvents("indexer") }
+        let plain = try await ask(#"{"items":[],"next":0,"log":"l"}"#) { try await $0.consumerEvents("indexer") }
         #expect(plain.line == "GET /v1/consumers/indexer/events")
 
         let moved = try await ask(consumer) { try await $0.acknowledge(12, consumer: "indexer") }
@@ -50,7 +50,7 @@ struct EventClientTests {
     /// A request that may be held back is given the time for it, and what an answer takes beyond that.
     @Test(arguments: [(nil, Duration.seconds(30)), (.seconds(20), .seconds(50))] as [(Duration?, Duration)])
     func waitingIsNoTimeout(_ wait: Duration?, _ timeout: Duration) async throws {
-        let script = Script([server: .answer(200, #"{"items":[],"next":0}"#)])
+        let script = Script([server: .answer(200, #"{"items":[],"next":0,"log":"l"}"#)])
         _ = try await script.client([server]).consumerEvents("c", wait: wait)
         _ = try await script.client([server]).events(after: 3, wait: wait)
         #expect(script.requests.map(\.timeout) == [timeout, timeout])

@@ -307,7 +307,7 @@ struct MusterClientRequestTests {
     }
 
     @Test func readerOfEventsWaitsLongerThanTheCoordinator() async throws {
-        let script = Script([one: .answer(200, #"{"items":[],"next":9}"#)])
+        let script = Script([one: .answer(200, #"{"items":[],"next":9,"log":"l"}"#)])
         let events = try await script.client([one]).events(after: 5, limit: 10, group: "g", wait: .milliseconds(1_500))
         #expect(events.next == 9)
         #expect(script.urls == ["\(one)/v1/events?after=5&limit=10&group=g&wait=1500ms"])

@@ -201,8 +201,8 @@ struct DocumentTests {
             + #""time":"2026-03-01T12:00:00.000Z","type":"dev.muster.group.succeeded.v1"}"#
         #expect(try jsonText(event) == json)
         #expect(try document(EventDocument.self, json) == event)
-        let stretch = EventsDocument(items: [event], next: 42)
-        #expect(try jsonText(stretch) == #"{"items":[\#(json)],"next":42}"#)
+        let stretch = EventsDocument(items: [event], next: 42, log: "l")
+        #expect(try jsonText(stretch) == #"{"items":[\#(json)],"log":"l","next":42}"#)
     }
 
     @Test func taskThatIsSubmittedSurvives() throws {

@@ -10,7 +10,8 @@ struct ProblemTests {
             "workerNotFound": 404, "notFound": 404, "methodNotAllowed": 405, "groupExists": 409, "groupSealed": 409,
             "groupFinished": 409, "destinationTaken": 409, "conflict": 409, "sessionNotFound": 410, "tooLarge": 413,
             "internal": 500, "databaseUnavailable": 503, "stopping": 503, "subscriptionNotFound": 404,
-            "deliveryNotFound": 404, "consumerNotFound": 404, "subscriptionExists": 409, "eventsGone": 410, "busy": 503,
+            "deliveryNotFound": 404, "consumerNotFound": 404, "subscriptionExists": 409, "eventsGone": 410,
+            "otherLog": 409, "busy": 503,
             "foreignHost": 421, "foreignOrigin": 403, "unsupportedMediaType": 415,
         ]
         let real = Dictionary(uniqueKeysWithValues: Problem.Code.allCases.map { ($0.rawValue, $0.status) })

@@ -34,6 +34,23 @@ struct EventRunnerTests {
         ).run()
     }
 
+    /// A failover to a standby that was behind, while the command runs for an event of the lost past: the new log has another event at its position.
+    @Test func eventsOfANewLogAreDealtWithAtThePositionsOfLostOnes() async throws {
+        try await withDirectory { directory in
+            var (lost, found) = (Samples.event("group.succeeded", [:]), Samples.event("group.failed", [:]))
+            (lost.position, found.position) = (1, 1)
+            let log = ScriptedLog(.init(events: [lost], end: 1))
+            let script = "echo $MUSTER_EVENT_TYPE >> told; while [ ! -e go ]; do sleep 0.02; done"
+            async let running: Void = run(log, command(script, directory))
+            while text(directory + "/told").isEmpty { await Task.yield() }
+            log.change { ($0.events, $0.log) = ([found], "second") }
+            try Data().write(to: URL(filePath: directory + "/go"))
+            _ = try? await running
+            #expect(text(directory + "/told") == "\(lost.type)\n\(found.type)\n")
+            #expect(log.place == 1)
+        }
+    }
+
     @Test func theCommandGetsTheEventAndItsFacts() async throws {
         try await withDirectory { directory in
             let event = Samples.event("group.succeeded", ["state": .string("succeeded")])

@@ -14,6 +14,8 @@ final class ScriptedLog: Sendable {
         var events: [EventDocument] = []
         /// The end of the log.
         var end: Int64 = 0
+        /// The log's name.
+        var log = "first"
         /// The position of the oldest event that is kept.
         var oldest: Int64 = 1
         /// The group in the state that the next look finds it in, and the ones after that; the last one stays.
@@ -108,7 +110,9 @@ final class ScriptedLog: Sendable {
             return Array(try JSONEncoder().encode(look))
         }
         if path.hasSuffix("/ack"), case .bytes(let body) = request.body {
-            let position = try JSONDecoder().decode(AcknowledgementRequest.self, from: Data(body)).position
+            let wish = try JSONDecoder().decode(AcknowledgementRequest.self, from: Data(body))
+            if let log = wish.log, log != state.log { throw Problem(.otherLog, "it is another log") }
+            let position = wish.position
             state.place = max(state.place, position)
             let document = ConsumerDocument(
                 name: "c", position: state.place, behind: state.end - state.place, acknowledgedAt: Samples.moment)
@@ -123,6 +127,6 @@ final class ScriptedLog: Sendable {
             .prefix(Int(query["limit"] ?? "") ?? 100)
         if path.hasPrefix("/v1/consumers/"), state.endsConsumers, after >= state.end { throw CancellationError() }
         let next = found.isEmpty ? max(after, state.end) : found.last?.position ?? after
-        return Array(try JSONEncoder().encode(EventsDocument(items: Array(found), next: next)))
+        return Array(try JSONEncoder().encode(EventsDocument(items: Array(found), next: next, log: state.log)))
     }
 }

@@ -46,7 +46,7 @@ struct StormClient: Sendable {
             case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .foreignHost, .foreignOrigin,
                 .unsupportedMediaType, .subscriptionNotFound, .deliveryNotFound,
                 .consumerNotFound, .sessionNotFound, .notFound, .methodNotAllowed, .subscriptionExists, .eventsGone,
-                .internal:
+                .otherLog, .internal:
                 ledger.isSurprised(by: "\(deed.rawValue): \(problem)")
             }
         } catch is Unreachable {

@@ -118,7 +118,9 @@ import Testing
     }
 
     /// Bodies that end at once are the end of a file where they are of that file alone, and an outage where nothing comes of others either.
-    @Test(arguments: [(2, 20, 0, true), (2, 70, 0, false), (1, 20, 0, false), (2, 20, 2, true)] as [(Int, Int, Int64, Bool)])
+    @Test(
+        arguments: [(2, 20, 0, true), (2, 70, 0, false), (1, 20, 0, false), (2, 20, 2, true)]
+            as [(Int, Int, Int64, Bool)])
     func bodiesOfManyThatEndAtOnceAreAnOutageForAMinute(
         count: Int, seconds: Int, bytes: Int64, isTried: Bool
     ) async throws {

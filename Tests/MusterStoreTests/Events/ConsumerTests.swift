@@ -9,12 +9,12 @@ import Testing
     @Test func placeOnlyMovesForward() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeEvents(3)
-            #expect(try await fixture.store.place(of: "c") == nil)
+            #expect(try await fixture.store.place(of: "c").position == nil)
             #expect(try await fixture.store.acknowledge(2, consumer: "c").position == 2)
             let late = try await fixture.store.acknowledge(1, consumer: "c")
             #expect(late.position == 2 && late.behind == 1)
-            #expect(try await fixture.store.place(of: "c") == 2)
-            #expect(try await fixture.store.place(of: "another") == nil)
+            #expect(try await fixture.store.place(of: "c").position == 2)
+            #expect(try await fixture.store.place(of: "another").position == nil)
         }
     }
 
@@ -28,6 +28,29 @@ import Testing
                 #expect(try await fixture.store.acknowledge(3, consumer: "c").behind == 0)
             }
             #expect(try await fixture.store.consumers(after: nil, limit: 10).map(\.name) == ["c"])
+        }
+    }
+
+    /// The database has lost what came last, and gives its positions out again: what was dealt with says nothing of what stands there now.
+    @Test func positionsOfAnotherLogAreRefused() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.pool.withConnection { try await SchemaFence.enter($0) }
+            try await fixture.makeEvents(3)
+            let stretch = try await fixture.store.events(after: 0, limit: 2)
+            #expect(try await fixture.store.acknowledge(1, of: stretch.log, consumer: "c").position == 1)
+            #expect(try await fixture.store.place(of: "c") == ConsumerPlace(position: 1, log: stretch.log))
+            try await fixture.run("UPDATE installation SET incarnation = 'restored'")
+            try await fixture.pool.withConnection { try await SchemaFence.enter($0) }
+            await #expect(throws: EventRefusal.otherLog) {
+                try await fixture.store.acknowledge(2, of: stretch.log, consumer: "c")
+            }
+            await #expect(throws: EventRefusal.otherLog) {
+                try await fixture.store.events(after: 1, limit: 2, of: stretch.log)
+            }
+            let place = try await fixture.store.place(of: "c")
+            #expect(place.position == 1 && place.log != stretch.log)
+            #expect(try await fixture.store.events(after: 1, limit: 2, of: place.log).events.map(\.position) == [2, 3])
+            #expect(try await fixture.store.acknowledge(2, of: place.log, consumer: "c").position == 2)
         }
     }
 
@@ -45,7 +68,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            #expect(try await fixture.store.place(of: "c") == 40)
+            #expect(try await fixture.store.place(of: "c").position == 40)
         }
     }
 
@@ -84,7 +107,7 @@ import Testing
             #expect(try await fixture.store.consumers(after: nil, limit: 2).map(\.name) == ["a", "b"])
             #expect(try await fixture.store.consumers(after: "b", limit: 2).map(\.name) == ["c"])
             try await fixture.store.removeConsumer("b")
-            #expect(try await fixture.store.place(of: "b") == nil)
+            #expect(try await fixture.store.place(of: "b").position == nil)
             await #expect(throws: EventRefusal.noSuchConsumer("b")) { try await fixture.store.removeConsumer("b") }
         }
     }

@@ -11,6 +11,7 @@
 CREATE TABLE installation (
     id          uuid NOT NULL DEFAULT gen_random_uuid(),     -- made with the first use, never changed
     incarnation text,                                        -- as what it is used; NULL: not used yet
+    log         uuid NOT NULL DEFAULT gen_random_uuid(),     -- names the log of events: another one in each incarnation
     is_one      boolean PRIMARY KEY DEFAULT true,            -- always true: keeps the table at one row
     CONSTRAINT installation_has_one_row CHECK (is_one)
 );

@@ -35,14 +35,24 @@ BEGIN
 END
 $$;
 
+-- What tells the log from what it was before a failover or a restore that lost some of it (adr/0022): positions recur then, and this does not.
+CREATE FUNCTION log_name() RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT log::text FROM installation), '')
+$$;
+
 -- Moves a consumer's place, forward only; a name that is new begins no earlier than the log does. No row: beyond the log's end. A row
--- without a place: there are p_limit consumers already.
-CREATE FUNCTION acknowledge_events(p_name text, p_position bigint, p_limit bigint)
+-- without a place: there are p_limit consumers already; without the log's end as well: the position is of another log than p_log.
+CREATE FUNCTION acknowledge_events(p_name text, p_position bigint, p_limit bigint, p_log text DEFAULT NULL)
 RETURNS TABLE (stands bigint, last bigint, at timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     v_first bigint;
     v_last bigint;
 BEGIN
+    IF p_log <> log_name() THEN
+        RETURN QUERY SELECT NULL::bigint, NULL::bigint, NULL::timestamptz;
+        RETURN;
+    END IF;
     SELECT first_position, last_position INTO v_first, v_last FROM event_log;
     IF p_position > v_last THEN
         RETURN;

@@ -39,6 +39,6 @@ BEGIN
         -- They have ids of the past already.
         DELETE FROM staged_tasks;
     END IF;
-    UPDATE installation SET incarnation = v_now;
+    UPDATE installation SET incarnation = v_now, log = CASE WHEN v_known IS NULL THEN log ELSE gen_random_uuid() END;
 END
 $$;
