@@ -96,7 +96,7 @@ struct FileRemoval {
             guard let owner = file.owner, let mark = FileMark.read(descriptor, path: file.path) else {
                 return file.size != nil
             }
-            return mark.owner == owner && (file.size != nil || !mark.isAdopted && mark.version <= order.version)
+            return mark.owner == owner && (file.size != nil || mark.isIntact(status) && mark.version <= order.version)
         }
     }
 

@@ -15,12 +15,34 @@ struct FileMark: Hashable, Sendable {
         var task: TaskID
     }
 
+    /// What shows that nobody has written to a file since it was marked.
+    struct State: Hashable, Sendable {
+        /// Its size in bytes.
+        var size: Int64
+        /// When its content was last changed, in nanoseconds since 1970.
+        var modified: Int64
+
+        /// What a file is like now.
+        init(_ status: FileStatus) {
+            size = status.size
+            modified = status.modified &* 1_000_000_000 &+ status.modifiedNanoseconds
+        }
+
+        /// What a mark says.
+        init(size: Int64, modified: Int64) {
+            self.size = size
+            self.modified = modified
+        }
+    }
+
     /// Whose it is.
     var owner: Owner
     /// The content version of the task that it is.
     var version: Int32
     /// Whether it stood there already, so that it is not the task's to delete unless it is asked to.
     var isAdopted = false
+    /// What the file was like when it was marked; `nil` of one that is still to be.
+    var state: State?
 
     /// The most bytes that a mark has; what is longer is none of ours.
     private static let limit = 256
@@ -35,20 +57,24 @@ struct FileMark: Hashable, Sendable {
     /// Reads a mark as `text` writes it; `nil` for anything else.
     init?(_ text: String) {
         let fields = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard fields.count == 3 || fields.count == 4 && fields[3] == "adopted", let task = Int64(fields[1]),
-            let version = Int32(fields[2])
+        guard fields.count == 5 || fields.count == 6 && fields[5] == "adopted", let task = Int64(fields[1]),
+            let version = Int32(fields[2]), let size = Int64(fields[3]), let modified = Int64(fields[4])
         else { return nil }
         self.init(
             owner: Owner(installation: String(fields[0]), task: TaskID(task)),
             version: version,
-            isAdopted: fields.count == 4
+            isAdopted: fields.count == 6
         )
+        state = State(size: size, modified: modified)
     }
 
-    /// `<installation>/<task>/<version>`, with `/adopted` behind it if it is.
-    var text: String {
-        "\(owner.installation)/\(owner.task)/\(version)" + (isAdopted ? "/adopted" : "")
+    /// `<installation>/<task>/<version>/<size>/<nanoseconds>`, with `/adopted` behind it if it is.
+    func text(_ state: State) -> String {
+        "\(owner.installation)/\(owner.task)/\(version)/\(state.size)/\(state.modified)" + (isAdopted ? "/adopted" : "")
     }
+
+    /// Whether the owner put the file there itself, and nobody has written to it since.
+    func isIntact(_ status: FileStatus) -> Bool { !isAdopted && state == State(status) }
 
     /// The attribute's name: 64 bits of the path's SHA-256, since names are short.
     static func attribute(of path: DestinationPath) -> String {
@@ -91,12 +117,14 @@ struct FileMark: Hashable, Sendable {
         var mark = self
         mark.isAdopted = found?.owner != owner || found?.isAdopted == true
         let isStrangers = found.map { $0.owner.installation != owner.installation } ?? false
+        mark.state = found?.state
         guard isStrangers || found == mark || mark.write(to: file, path: path) || found == nil else { return .refused }
         return try place.directory.status(of: place.name)?.identity == identity ? .marked : .gone
     }
 
     /// Writes it into an open file. Returns whether it is there now: not every file system has attributes, and not every file is ours.
     func write(to file: Descriptor, path: DestinationPath) -> Bool {
-        (try? file.setAttribute(Self.attribute(of: path), to: Array(text.utf8))) != nil
+        guard let status = try? file.status() else { return false }
+        return (try? file.setAttribute(Self.attribute(of: path), to: Array(text(State(status)).utf8))) != nil
     }
 }

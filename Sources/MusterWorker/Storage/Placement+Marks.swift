@@ -10,11 +10,12 @@ extension Placement {
         _ = mark.write(to: file.descriptor, path: order.path)
     }
 
-    /// Whether the task put a file there itself.
+    /// Whether the task put a file there itself, and nobody has written to it since.
     func isOwn(_ file: OpenPart, _ order: FinalizeOrder) -> Bool {
-        guard let owner = order.mark?.owner else { return false }
-        let found = FileMark.read(file.descriptor, path: order.path)
-        return found?.owner == owner && found?.isAdopted == false
+        guard let owner = order.mark?.owner, let found = FileMark.read(file.descriptor, path: order.path) else {
+            return false
+        }
+        return found.owner == owner && found.isIntact(file.status)
     }
 
     /// Whether a file says that it was another task's under the path of the order: the names that follow that path have the same mark.
@@ -64,11 +65,11 @@ extension Placement {
         return mark.isStrangers(file.descriptor, path: order.path)
     }
 
-    /// Whether what stands there is an older version of the task's own content: a worker that lost his lease was late.
+    /// Whether what stands there is an older version of the task's own content: a worker that lost its lease was late.
     func isOutdated(at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Bool {
         guard let mark = order.mark, order.version > 1, case .file(let file) = try openDestination(at: spot),
             let found = FileMark.read(file.descriptor, path: order.path)
         else { return false }
-        return found.owner == mark.owner && !found.isAdopted && found.version < order.version
+        return found.owner == mark.owner && found.isIntact(file.status) && found.version < order.version
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import MusterAPI
 import MusterCore
@@ -19,7 +20,19 @@ import Testing
 
     private func found(_ name: String, under path: String? = nil, in scratch: ScratchSink) throws -> FileMark? {
         let (file, _) = try scratch.sink.root.file(name, creation: .never)
-        return FileMark.read(file, path: try DestinationPath(validating: path ?? name))
+        var mark = FileMark.read(file, path: try DestinationPath(validating: path ?? name))
+        mark?.state = nil
+        return mark
+    }
+
+    /// Writes to a file that is there, as `cp` and an editor do: it stays the same inode, with the same mark.
+    private func edit(_ name: String, _ bytes: [UInt8], in scratch: ScratchSink) throws {
+        let file = try FileHandle(forWritingTo: URL(filePath: scratch.path + "/" + name))
+        try file.truncate(atOffset: 0)
+        try file.write(contentsOf: Data(bytes))
+        try file.close()
+        // The clock of file systems has steps of some milliseconds.
+        try scratch.setModificationTime(2_000_000_000, of: name)
     }
 
     private func write(_ mark: FileMark, on name: String, under path: String? = nil, in scratch: ScratchSink) throws {
@@ -41,8 +54,16 @@ import Testing
     }
 
     @Test func marksAreReadAsTheyAreWritten() {
-        for mark in [mark(7), mark(.max, version: 12, isAdopted: true)] { #expect(FileMark(mark.text) == mark) }
-        for text in ["", "a/1", "a/x/1", "a/1/1/other", "a/1/1/adopted/", "1/1/1/1"] {
+        for mark in [mark(7), mark(.max, version: 12, isAdopted: true)] {
+            let state = FileMark.State(size: 9, modified: 1_700_000_000_123_456_789)
+            var read = FileMark(mark.text(state))
+            #expect(read?.state == state)
+            read?.state = nil
+            #expect(read == mark)
+        }
+        for text in [
+            "", "a/1", "a/x/1/1/1", "a/1/1/1/1/other", "a/1/1/1/1/adopted/", "a/1/1", "a/1/1/x/1", "a/1/1/1/x",
+        ] {
             #expect(FileMark(text) == nil, "\(text)")
         }
     }
@@ -249,6 +270,29 @@ import Testing
             #expect(try await scratch.finalizer.finalize(order).isInPlace)
             #expect(try scratch.read("a") == newer)
             #expect(try found("a", in: scratch) == mark(1, version: 2))
+        }
+    }
+
+    /// `cp` and many editors write to the file that is there, which keeps its mark.
+    @Test(arguments: [false, true], [ScratchSink.content(70, seed: 3), ScratchSink.content(2_500, seed: 3)])
+    func whatSomebodyWroteToIsNotTheTasksAnyMore(isFenced: Bool, mine: [UInt8]) async throws {
+        try await ScratchSink.with { scratch in
+            try scratch.makePart(1, Self.bytes)
+            #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+            try edit("a", mine, in: scratch)
+            try purge(1, in: scratch)
+            #expect(try scratch.read("a") == mine)
+            for version in [1, 2] as [Int32] {
+                let newer = ScratchSink.content(3_000, seed: 2)
+                try scratch.makePart(1, version: version, newer)
+                let order = try scratch.order(1, version: version, path: "a", newer, fenced: isFenced)
+                await #expect("version \(version)") {
+                    _ = try await scratch.finalizer.finalize(order)
+                } throws: { error in
+                    if case .destinationTaken? = error as? StorageError { true } else { false }
+                }
+                #expect(try scratch.read("a") == mine, "version \(version)")
+            }
         }
     }
 }
