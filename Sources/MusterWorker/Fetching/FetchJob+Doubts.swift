@@ -145,20 +145,43 @@ extension Ladder.Contradiction {
 }
 
 extension FetchJob {
-    /// Notes which version of HTTP the origin speaks. Returns whether that is a reason to ask again at once, in HTTP/2: a connection for HTTP/1.1
-    /// came to nothing, and the origin was not offered another version lately.
+    /// Notes which version of HTTP the origin speaks. Returns whether that is a reason to ask again at once, in HTTP/2: a request in HTTP/1.1 came to
+    /// nothing, or was refused what HTTP/2 serves, and the origin was not offered another version lately. The plan is as it was asked then.
     func noteProtocol(
-        _ ending: FetchTransfer.Ending, of request: TransferRequest, _ settings: RequestSettings
+        _ ending: FetchTransfer.Ending, of request: TransferRequest, _ settings: RequestSettings, _ asked: FetchPlan,
+        _ plan: inout FetchPlan
     ) -> Bool {
+        if let head = ending.head, 200...299 ~= head.status { context.protocols.serves(in: head.version, origin) }
         if let event = ProtocolHistory.Event(ending.head, ending.outcome) { context.protocols.note(event, of: origin) }
         guard control.wish == .work, settings.leavesVersionOpen, request.httpVersion == .http1,
-            origin.hasPrefix("https:"), ending.head == nil, !context.protocols.refusesHTTP1(origin)
+            origin.hasPrefix("https:"), !context.protocols.refusesHTTP1(origin),
+            ending.refusesHTTP1
+                || ending.mayRefuseHTTP1 && asked.known.size != nil && context.protocols.mayRefuseHTTP1(origin)
         else { return false }
-        switch ending.outcome {
-        case .failed(.tls, _), .failed(.protocolViolation, _):
-            context.protocols.note(.refusedHTTP1, of: origin)
-            return true
-        case .failed, .completed, .refused, .stopped, .cancelled: return false
+        context.protocols.note(.refusedHTTP1, of: origin)
+        plan = asked
+        return true
+    }
+}
+
+extension FetchTransfer.Ending {
+    /// Whether a request in HTTP/1.1 came to nothing as it does where that is not spoken, or was refused for it.
+    fileprivate var refusesHTTP1: Bool {
+        switch (head?.status, outcome) {
+        // Misdirected Request, Upgrade Required, HTTP Version Not Supported (RFC 9110, sections 15.5.20, 15.5.22 and 15.6.6).
+        case (421?, _), (426?, _), (505?, _): true
+        case (nil, .failed(.tls, _)), (nil, .failed(.protocolViolation, _)): true
+        default: false
+        }
+    }
+
+    /// Whether a request in HTTP/1.1 met what may be meant for that version, where HTTP/2 serves the same file.
+    fileprivate var mayRefuseHTTP1: Bool {
+        switch (head?.status, outcome) {
+        case (408?, _), (425?, _), (429?, _): false
+        case (let status?, _): 400...499 ~= status
+        case (nil, .failed(.reset, _)), (nil, .failed(.truncated, _)), (nil, .failed(.firstByteTimeout, _)): true
+        default: false
         }
     }
 }

@@ -159,7 +159,7 @@ struct FetchJob: Sendable {
         plan.answer = OriginAnswer(ending.head, ending.outcome)
         // An origin that breaks off while other files come from there is there. One that accepts no connection may be away since a moment ago.
         if isShared, ending.outcome.isBrokenOff { plan.answer?.wasUnanswered = false }
-        if noteProtocol(ending, of: request, settings) { return .again }
+        if noteProtocol(ending, of: request, settings, asked, &plan) { return .again }
         if writer.hasDeferred, await context.gate.opened(unless: { control.wish != .work }) {
             // A piece that came when the trust had ended was the last one.
             _ = try? await station.pool.run { writer.flush() }

@@ -54,6 +54,49 @@ import Testing
         }
     }
 
+    /// Parts of large files are asked for in HTTP/1.1: what HTTP/2 serves is not lost for that.
+    @Test(arguments: [
+        ScriptedOrigin.Misbehaviour.status(421, retryAfter: nil), .status(426, retryAfter: nil),
+        .status(505, retryAfter: nil), .status(403, retryAfter: nil), .closeBeforeHeaders, .resetBeforeHeaders,
+    ])
+    func originThatRefusesHTTP1IsOfferedHTTP2Again(refusal: ScriptedOrigin.Misbehaviour) async throws {
+        try await withBench(.h2) { bench, origin in
+            origin.serve("/f", content)
+            origin.misbehave("/f", .resetStream(afterBytes: mebibyte, code: 2), when: .first(1))
+            origin.misbehave("/f", refusal, when: .init(version: .http1))
+            let first = await bench.run(.first(origin.url("/f")))
+            let durable = try #require(first.durable)
+            #expect(first.failure?.kind == .network && durable.offset == mebibyte)
+            var lease = LeaseDocument.chunk(
+                origin.url("/f"), 0, 2 * mebibyte, of: Representation(size: 2 * mebibyte, etag: content.etag))
+            lease.resume = durable
+            #expect(await bench.run(lease).durable?.offset == 2 * mebibyte)
+            lease = .chunk(
+                origin.url("/f"), mebibyte, 2 * mebibyte, of: Representation(size: 2 * mebibyte, etag: content.etag))
+            lease.task = TaskID(2)
+            #expect(await bench.run(lease).durable?.offset == 2 * mebibyte)
+            #expect(
+                origin.requests.map(\.version) == [.http2, .http1, .http2, .http2], "HTTP/1.1 is not tried once more")
+        }
+    }
+
+    /// What HTTP/1.1 is refused as well says nothing of the version.
+    @Test func originThatServesBothVersionsIsNotOfferedHTTP2ForARefusal() async throws {
+        try await withBench(.h2) { bench, origin in
+            origin.serve("/f", content)
+            #expect(await bench.run(.first(origin.url("/f"))).finished?.size == 2 * mebibyte)
+            let known = Representation(size: 2 * mebibyte, etag: content.etag)
+            var lease = LeaseDocument.chunk(origin.url("/f"), 0, mebibyte, of: known)
+            lease.task = TaskID(2)
+            #expect(await bench.run(lease).durable?.offset == mebibyte)
+            origin.misbehave("/f", .status(403, retryAfter: nil))
+            lease = .chunk(origin.url("/f"), mebibyte, 2 * mebibyte, of: known)
+            lease.task = TaskID(2)
+            #expect(await bench.run(lease).failure?.kind == .httpStatus(403))
+            #expect(origin.requests.dropFirst().allSatisfy { $0.version == .http1 })
+        }
+    }
+
     @Test func originThatKeepsResettingStreamsIsAskedInHTTP1() async throws {
         try await withBench(.h2) { bench, origin in
             origin.serve("/f", content)

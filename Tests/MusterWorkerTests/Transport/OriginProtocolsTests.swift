@@ -20,7 +20,6 @@ import Testing
             history.note(.served, of: "a")
         }
         #expect(!history.fellBack("a"))
-        #expect(history.count == 0)
     }
 
     @Test func fallbackLastsWhateverIsServedLater() {
@@ -38,6 +37,22 @@ import Testing
         for _ in 0..<2 { history.note(.reset, of: "a") }
         #expect(!history.refusesHTTP1("a") && history.fellBack("a"))
         #expect(history.count == 1)
+    }
+
+    @Test func originThatServesHTTP2AloneMayRefuseHTTP1() {
+        var history = ProtocolHistory()
+        #expect(!history.mayRefuseHTTP1("a"))
+        history.serves(in: .http11, "a")
+        #expect(!history.mayRefuseHTTP1("a") && history.count == 0)
+        history.serves(in: .http2, "a")
+        #expect(history.mayRefuseHTTP1("a"))
+        history.note(.refusedHTTP1, of: "a")
+        #expect(!history.mayRefuseHTTP1("a") && history.refusesHTTP1("a"))
+        history.serves(in: .http11, "a")
+        #expect(!history.mayRefuseHTTP1("a") && !history.refusesHTTP1("a"), "it serves that after all")
+        // Two resets later HTTP/1.1 is asked in anew, and what it serves is found out once more.
+        for _ in 0..<2 { history.note(.reset, of: "a") }
+        #expect(history.fellBack("a") && history.mayRefuseHTTP1("a"))
     }
 
     @Test func onlySoManyOriginsAreRememberedAndAccidentsGoFirst() {
