@@ -18,6 +18,8 @@ import Testing
         case wholeElsewhere
         /// Of a plain GET that is gone on with, at another byte of what is there each time.
         case wholeWithin
+        /// Of a plain GET that can't be gone on with, with not one byte of the content every other time.
+        case sometimesAtOnce
     }
 
     private static var policy: Store.Policy {
@@ -37,6 +39,10 @@ import Testing
             let within = how == .wholeWithin ? number : 150 + elsewhere
             try await worker.fail(
                 lease, .network, at: 150 + elsewhere, status: 200, detail: "cut after \(within) bytes")
+        case .sometimesAtOnce:
+            try await worker.learn(lease, size: 250, isSplittable: false, etag: nil)
+            let end = number % 2 == 1 ? 0 : 150 + number
+            try await worker.fail(lease, .network, at: end, status: 200, detail: "cut after \(end) bytes")
         }
     }
 
@@ -53,7 +59,9 @@ import Testing
                 try await fixture.passBackoffs()
             }
             // The first one is twelve seconds old by the fourth; a plain GET has one more for each rung above it.
-            #expect([.wholeElsewhere, .wholeWithin].contains(how) ? tries >= 8 : (4...5).contains(tries), "\(tries)")
+            #expect(
+                [.wholeElsewhere, .wholeWithin, .sometimesAtOnce].contains(how) ? tries >= 8 : (4...5).contains(tries),
+                "\(tries)")
         }
     }
 

@@ -186,6 +186,7 @@ import Testing
                 try await fixture.check()
                 let again = try await fixture.store.apply(.retry, to: "g", keys: ["t1"])
                 #expect(again.state == .sealed && again.generation == generation + 1 && again.finishedAt == nil)
+                #expect(try await fixture.store.task("t1", of: "g").failure == nil, "it says nothing of what comes now")
                 // There is nothing failed any more.
                 #expect(try await fixture.store.apply(.retry, to: "g", keys: nil).generation == generation + 1)
                 try await fixture.check()

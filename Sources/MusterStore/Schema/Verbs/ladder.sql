@@ -23,12 +23,13 @@ BEGIN
         UNION ALL SELECT 1 FROM leases h WHERE h.origin_id = l.origin_id AND h.chunk_id <> l.chunk_id AND h.kind = 'fetch' AND h.attempts > 0)
     THEN RETURN false; END IF;
     RETURN (
-        SELECT bool_and(a.kind = f.kind AND a.status IS NOT DISTINCT FROM f.status
+        SELECT bool_and(a.kind = f.kind AND a.status IS NOT DISTINCT FROM f.status AND a.byte < l.durable + little(l, t)
                 -- One that is gone on with may be cut within what is there: what was seen tells where.
                 AND (t.rung <> 'whole' OR a.byte = l.durable AND a.detail = f.detail))
             AND min(a.at) <= statement_timestamp() - interval '10 s'
         FROM (
-            SELECT * FROM attempts WHERE task_id = t.id AND byte BETWEEN l.first AND l.durable ORDER BY serial DESC LIMIT l.attempts
+            -- Those of the chunk, also where more had come that was of no use.
+            SELECT * FROM attempts WHERE task_id = t.id AND byte >= l.first AND (l.last IS NULL OR byte <= l.last) ORDER BY serial DESC LIMIT l.attempts
         ) AS a);
 END
 $$;

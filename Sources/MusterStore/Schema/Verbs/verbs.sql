@@ -101,7 +101,9 @@ BEGIN
     SET state = CASE WHEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = tasks.id AND c.kind = 'finalize')
             THEN 'finalizing' ELSE 'queued' END,
         desired = 'run', run = run + 1, attempts = 0, restarts = 0, clean = false, finished_at = NULL,
-        deadline_at = statement_timestamp() + time_limit
+        deadline_at = statement_timestamp() + time_limit,
+        -- It says nothing of what comes now: the origin is asked in another way, perhaps. The attempts tell of it.
+        failure_kind = NULL, failure_detail = NULL, failure_at = NULL, failure_status = NULL, failure_source = NULL, failure_request = NULL
     WHERE id = ANY (v_tasks);
     UPDATE ready_chunks SET status = 'ready', not_before = NULL, attempts = 0, deaths = 0, moves = 0
     WHERE task_id = ANY (v_tasks) AND kind <> 'purge';
