@@ -180,15 +180,17 @@ extension MusterClient {
 
     /// `GET /v1/events`; waits up to `wait` for something to happen.
     ///
-    /// - Parameter after: the last position that is known; without one the answer begins with the oldest event that is kept.
-    /// - Throws: `Problem` with the code `eventsGone` when events after the position are not kept any more.
+    /// - Parameters:
+    ///   - after: the last position that is known; without one the answer begins with the oldest event that is kept.
+    ///   - log: the log that the position is of, if that is known.
+    /// - Throws: `Problem` with the code `eventsGone` when events after the position are not kept any more, `otherLog` when it is of another log.
     public func events(
-        after: Int64?, limit: Int? = nil, group: String? = nil, wait: Duration? = nil
+        after: Int64?, of log: String? = nil, limit: Int? = nil, group: String? = nil, wait: Duration? = nil
     ) async throws -> EventsDocument {
         try await call(
             "GET", "/v1/events",
             query: [
-                ("after", after.map { String($0) }), ("limit", limit.map(String.init)), ("group", group),
+                ("after", after.map { String($0) }), ("log", log), ("limit", limit.map(String.init)), ("group", group),
                 ("wait", wait.map { "\($0.milliseconds)ms" }),
             ],
             timeout: Self.answerTime + (wait ?? .zero), as: EventsDocument.self)

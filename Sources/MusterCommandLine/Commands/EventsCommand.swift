@@ -62,11 +62,23 @@ struct EventsCommand: MusterSubcommand {
     ) async throws {
         let client = follows ? Patience(console: console).asking(by: client) : client
         if let group { try await check(group, client, follows: follows, on: console) }
+        let start = position
         var position = position
         // The first answer comes at once: what goes wrong from then on is waited for.
         var wait: Duration?
+        var log: String?
         while true {
-            let page = try await client.events(after: position, limit: Limits.pageSize, group: group, wait: wait)
+            let page: EventsDocument
+            do {
+                page = try await client.events(
+                    after: position, of: log, limit: Limits.pageSize, group: group, wait: wait)
+            } catch let problem as Problem where problem.code == .otherLog {
+                // Where the logs part is not known: what is told once more has the same id.
+                console.remark("\(problem.detail); it is told from where this command began, some of it once more")
+                (position, log) = (start, nil)
+                continue
+            }
+            log = page.log
             for event in page.items {
                 if console.json {
                     try console.document(event)

@@ -131,7 +131,7 @@ final class Console: Sendable {
         }
     }
 
-    /// Shows lines in place at the bottom of the live terminal. They go away when anything else is printed there.
+    /// Shows lines in place at the bottom of the live terminal. What else is printed there stands above them.
     func show(_ lines: [String], on terminal: FileDescriptor) throws {
         let size = Terminal.size(of: terminal)
         try saying {
@@ -168,8 +168,12 @@ final class Console: Sendable {
 
     private func write(_ text: String, to descriptor: FileDescriptor) throws {
         try region.withLock { region in
-            if Terminal.isTerminal(descriptor) { try clear(&region) }
+            let isShared = Terminal.isTerminal(descriptor)
+            leaveIfContinued(&region)
+            let shown = region.isEmpty || !isShared ? nil : liveTerminal
+            if isShared { try clear(&region) }
             try Self.write(text, to: descriptor)
+            if let shown { try Self.write(region.restore(size: Terminal.size(of: shown)), to: shown) }
         }
     }
 

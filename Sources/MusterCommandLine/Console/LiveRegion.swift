@@ -5,6 +5,8 @@
 struct LiveRegion {
     /// How many columns each line took that stands there now.
     private var drawn: [Int] = []
+    /// The lines as they were given.
+    private var lines: [String] = []
 
     /// A region of no lines below the cursor.
     init() {}
@@ -12,22 +14,25 @@ struct LiveRegion {
     /// Whether no lines stand there.
     var isEmpty: Bool { drawn.isEmpty }
 
-    /// Replaces the lines. `above` are lines that stay: they scroll up, the region goes on below them.
-    mutating func redraw(_ lines: [String], above: [String] = [], size: Terminal.Size) -> String {
+    /// Replaces the lines.
+    mutating func redraw(_ lines: [String], size: Terminal.Size) -> String {
         // One row is left for the cursor: if the region filled the screen, its top would scroll out of reach.
         let visible = lines.prefix(max(0, size.rows - 1)).map { Self.clipped($0, to: max(1, size.columns - 1)) }
         var text = toTop(columns: size.columns)
-        for line in above { text += line + "\u{1B}[K\n" }
         for line in visible { text += line + "\u{1B}[K\n" }
         text += "\u{1B}[J"
         drawn = visible.map { TextWidth.columns(Self.withoutColours($0)) }
+        self.lines = lines
         return text
     }
+
+    /// Draws the lines anew that were taken away for something that stands above them now.
+    mutating func restore(size: Terminal.Size) -> String { redraw(lines, size: size) }
 
     /// Leaves the lines where they stand: somebody else has written below them. The next ones go below that.
     mutating func leave() { drawn = [] }
 
-    /// Takes the lines away.
+    /// Takes the lines away; `restore` brings them back.
     mutating func clear(size: Terminal.Size) -> String {
         let text = toTop(columns: size.columns) + "\u{1B}[J"
         drawn = []

@@ -123,7 +123,7 @@ struct GroupWatcher {
                     idleness = Idleness(document, after: idleness, now: clock.now)
                     try await idleness?.check(group, client)
                 }
-                silence = Silence(document, after: silence, now: .ofThisMachine)
+                silence = Silence(document, after: silence, ownsWorkers: ownsWorkers, now: .ofThisMachine)
                 let look = try await look(document, display, deadline, standstill, silence)
                 try display.show(look.snapshot, troubles: look.troubles, now: clock.now)
                 last = look

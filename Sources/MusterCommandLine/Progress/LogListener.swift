@@ -12,6 +12,8 @@ struct LogListener {
     private let patience: Patience
     /// The position up to which the log was read.
     private(set) var position: Int64
+    /// The log that the position is of.
+    private var log: String?
 
     /// Events of one answer.
     static let page = 500
@@ -41,9 +43,18 @@ struct LogListener {
         func wait() -> Duration {
             min(limit, deadline.map { max(.zero, $0 - ContinuousClock.now) } ?? limit, Limits.longPoll)
         }
-        let page = try await patience.persist(until: deadline, usual: wait()) {
-            try await read(after: start, group: group, limit: Self.page, wait: wait())
+        let page: EventsDocument
+        do {
+            page = try await patience.persist(until: deadline, usual: wait()) {
+                try await read(after: start, of: log, group: group, limit: Self.page, wait: wait())
+            }
+        } catch let problem as Problem where problem.code == .otherLog {
+            // Nothing of the group is certain but what it says itself.
+            log = nil
+            position = try await endOfLog(until: deadline)
+            return []
         }
+        log = page.log
         position = max(position, page.next)
         return page.items
     }
@@ -57,18 +68,19 @@ struct LogListener {
     private func endOfLog(until deadline: ContinuousClock.Instant?) async throws -> Int64 {
         let nobody = RandomToken.make()
         return try await patience.persist(until: deadline) {
-            try await read(after: 0, group: nobody, limit: 1, wait: nil).next
+            try await read(after: 0, of: nil, group: nobody, limit: 1, wait: nil).next
         }
     }
 
     /// Reads the log; where the events after the position are not kept any more, from the oldest that are.
-    private func read(after position: Int64, group: String?, limit: Int, wait: Duration?) async throws -> EventsDocument
-    {
+    private func read(
+        after position: Int64, of log: String?, group: String?, limit: Int, wait: Duration?
+    ) async throws -> EventsDocument {
         do {
-            return try await client.events(after: position, limit: limit, group: group, wait: wait)
+            return try await client.events(after: position, of: log, limit: limit, group: group, wait: wait)
         } catch let problem as Problem where problem.code == .eventsGone {
             guard let oldest = problem.oldest, oldest - 1 > position else { throw problem }
-            return try await client.events(after: oldest - 1, limit: limit, group: group, wait: wait)
+            return try await client.events(after: oldest - 1, of: log, limit: limit, group: group, wait: wait)
         }
     }
 }

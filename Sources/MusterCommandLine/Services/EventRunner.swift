@@ -52,8 +52,7 @@ struct EventRunner: Service {
     private func work(while hold: ConsumerHold, _ patience: Patience) async throws -> Bool {
         try await withThrowingTaskGroup(of: Bool.self) { tasks in
             tasks.addTask {
-                try await work(patience)
-                return true
+                try await work(hold, patience)
             }
             tasks.addTask {
                 try await hold.keep()
@@ -64,8 +63,9 @@ struct EventRunner: Service {
         }
     }
 
-    private func work(_ patience: Patience) async throws {
+    private func work(_ hold: ConsumerHold, _ patience: Patience) async throws -> Bool {
         var acknowledged: Int64 = 0
+        var log: String?
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
             let page: EventsDocument
             do {
@@ -73,18 +73,29 @@ struct EventRunner: Service {
                     try await patience.persist(until: nil, usual: Limits.longPoll) { try await read() }
                 }
             } catch  where Task.isShuttingDownGracefully || error is CancellationError {
-                return
+                return true
             } catch let problem as Problem where problem.code == .eventsGone {
                 acknowledged = try await passOver(problem, patience)
                 continue
             } catch let problem as Problem where problem.code == .otherLog {
                 continue
             }
+            // What was acknowledged in another log says nothing of this one.
+            if page.log != log { (log, acknowledged) = (page.log, 0) }
             do {
-                for event in page.items {
-                    guard try await deal(with: event) else { return }
+                var isStale = false
+                // What another one has dealt with meanwhile lies before the place.
+                for event in page.items where event.position > acknowledged {
+                    switch try await hold.standing(patience) {
+                    case .held: break
+                    case .regained: isStale = true
+                    case .lost: return false
+                    }
+                    if isStale { break }
+                    guard try await deal(with: event) else { return true }
                     acknowledged = try await acknowledge(event.position, of: page.log, patience)
                 }
+                if isStale { continue }
                 // Events that nobody wants here lie behind the place too, or else they would be looked through again and again.
                 if page.next > acknowledged {
                     acknowledged = try await acknowledge(page.next, of: page.log, patience)
@@ -95,6 +106,7 @@ struct EventRunner: Service {
                 acknowledged = 0
             }
         }
+        return true
     }
 
     private func read() async throws -> EventsDocument {

@@ -17,7 +17,7 @@ struct EventRoutes: Sendable {
     /// reader that accepts an event stream gets one.
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let after = try request.query("after").map { _ in try request.query("after", in: 0...Int64.max, default: 0) }
-        var question = try EventReader.Question(request, after: after)
+        var question = try EventReader.Question(request, after: after, of: try request.query("log"))
         guard request.acceptsEventStream else {
             return try Answer.events(
                 try await reader.read(question, wait: try request.query("wait", atMost: reader.longPoll)))
@@ -32,6 +32,8 @@ struct EventRoutes: Sendable {
         // What has been dropped is told while there is a status to tell it with.
         let start = try await reader.look(question).stretch
         question.after = start.events.first.map { $0.position - 1 } ?? start.next
+        // In another log the stream ends: its positions are others.
+        question.log = start.log
         guard let place = gate.enter() else {
             throw Problem(
                 .busy, "\(Limits.eventStreams) event streams are open; read by position, or from another coordinator")

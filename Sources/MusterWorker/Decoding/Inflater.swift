@@ -43,14 +43,18 @@ final class Inflater: ContentDecoder.Engine {
         }
         input = UnsafeRawBufferPointer(rebasing: input[(input.count - Int(state.pointee.avail_in))...])
         isAtEnd = muster_inflate_is_over(state) != 0
+        // It reads up to eight bytes ahead.
+        guard !isAtEnd || isGzip || muster_inflate_unused(state) == 0 else { throw Self.somethingFollows }
         return output.count - Int(state.pointee.avail_out)
     }
+
+    private static let somethingFollows = ContentDecoder.Failure(reason: "something else follows its end")
 
     /// Whether what follows an end is another member. Padding of zeros is dropped, as gzip does.
     private func beginsAnother(_ input: inout UnsafeRawBufferPointer) throws(ContentDecoder.Failure) -> Bool {
         if isGzip, input.first == 0x1f { return true }
         guard isGzip, input.allSatisfy({ $0 == 0 }) else {
-            throw ContentDecoder.Failure(reason: "something else follows its end")
+            throw Self.somethingFollows
         }
         input = UnsafeRawBufferPointer(rebasing: input[input.count...])
         return false

@@ -91,6 +91,8 @@ struct TextTests {
         #expect(region.redraw(["one", "two"], size: size) == "\rone\u{1B}[K\ntwo\u{1B}[K\n\u{1B}[J")
         #expect(region.redraw(["three"], size: size) == "\r\u{1B}[2Athree\u{1B}[K\n\u{1B}[J")
         #expect(region.clear(size: size) == "\r\u{1B}[1A\u{1B}[J")
+        #expect(region.restore(size: size) == "\rthree\u{1B}[K\n\u{1B}[J", "something stands above it now")
+        #expect(region.clear(size: size) == "\r\u{1B}[1A\u{1B}[J")
         #expect(region.clear(size: size) == "\r\u{1B}[J")
     }
 

@@ -51,6 +51,23 @@ struct EventRunnerTests {
         }
     }
 
+    /// The same while nothing is under way: what was acknowledged in the lost past passes over nothing.
+    @Test func eventsOfANewLogAreDealtWithWhereTheirPositionsWereAcknowledged() async throws {
+        try await withDirectory { directory in
+            var (lost, found) = (Samples.event("group.succeeded", [:]), Samples.event("group.failed", [:]))
+            (lost.position, found.position) = (1, 1)
+            let log = ScriptedLog(.init(events: [lost], end: 1, endsConsumers: false))
+            async let running: Void = run(log, command("echo $MUSTER_EVENT_TYPE >> told", directory))
+            while log.place < 1 { await Task.yield() }
+            log.change { state in
+                (state.events, state.log, state.place, state.endsConsumers) = ([found], "second", 0, true)
+            }
+            _ = try? await running
+            #expect(text(directory + "/told") == "\(lost.type)\n\(found.type)\n")
+            #expect(log.place == 1)
+        }
+    }
+
     @Test func theCommandGetsTheEventAndItsFacts() async throws {
         try await withDirectory { directory in
             let event = Samples.event("group.succeeded", ["state": .string("succeeded")])

@@ -64,6 +64,47 @@ struct EventsCommandTests {
         #expect(problems.withLock { $0.isEmpty })
     }
 
+    /// A failover to a standby that was behind: the new log has other events at the positions that are known, and goes on beyond them.
+    @Test func followerOfALogThatIsLostReadsTheNewOneFromWhereItBegan() async throws {
+        let log = log(oldest: 9)
+        let rounds = Mutex(0)
+        let client = MusterClient(servers: ["http://script"], token: nil) { request in
+            if request.url.contains("wait=") {
+                let round = rounds.withLock { rounds in
+                    rounds += 1
+                    return rounds
+                }
+                if round == 1 {
+                    log.change { state in
+                        state.log = "second"
+                        state.events = (9...13).map { Samples.event("g.new", [:], position: $0) }
+                        state.end = 13
+                    }
+                }
+                if round == 4 {
+                    return APIResponse(
+                        status: 409, body: Array(try JSONEncoder().encode(Problem(.conflict, "the end"))))
+                }
+            }
+            return try log.answer(request)
+        }
+        let pipe = try FileDescriptor.pipe()
+        defer { try? pipe.readEnd.close() }
+        do {
+            defer { try? pipe.writeEnd.close() }
+            let console = Console(json: false, output: pipe.writeEnd, errorOutput: pipe.writeEnd)
+            await #expect(throws: Problem(.conflict, "the end")) {
+                try await EventsCommand.show(client, after: 10, group: nil, follows: true, on: console)
+            }
+        }
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = try bytes.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
+        let told = String(decoding: bytes.prefix(count), as: UTF8.self)
+        let lines = told.split(separator: "\n").filter { $0.contains("g.new") || $0.contains("g.x") }
+        #expect(lines.map { $0.split(separator: " ").first } == ["11", "11", "12", "13"], "\(told)")
+        #expect(told.contains("it is another log; it is told from where this command began"))
+    }
+
     @Test func whoNamesOneIsToldThatItIsNotKeptAnyMore() async throws {
         await #expect(throws: Problem.self) { try await positions(log(oldest: 9), after: 0) }
         #expect(try await positions(log(oldest: 9), after: 10) == ["11"])

@@ -118,6 +118,7 @@ final class ScriptedLog: Sendable {
                 name: "c", position: state.place, behind: state.end - state.place, acknowledgedAt: Samples.moment)
             return Array(try JSONEncoder().encode(document))
         }
+        if let log = query["log"], log != state.log { throw Problem(.otherLog, "it is another log") }
         let after = path.hasPrefix("/v1/consumers/") ? state.place : Int64(query["after"] ?? "") ?? state.oldest - 1
         if after < state.oldest - 1 {
             throw Problem(.eventsGone, "not kept any more", oldest: state.oldest)

@@ -123,13 +123,15 @@ struct ProgressTests {
         func moment(_ seconds: Int64) -> Timestamp {
             Timestamp(microseconds: Samples.moment.microseconds + seconds * 1_000_000)
         }
-        let first = Silence(group, after: nil, now: moment(0))
-        let later = try #require(Silence(group, after: first, now: moment(8)))
+        let first = Silence(group, after: nil, ownsWorkers: false, now: moment(0))
+        let later = try #require(Silence(group, after: first, ownsWorkers: false, now: moment(8)))
         #expect(first?.isLong == false && later.isLong && later.since == moment(0))
+        let own = Silence(group, after: nil, ownsWorkers: true, now: moment(0))
+        #expect(Silence(group, after: own, ownsWorkers: true, now: moment(4))?.isLong == true)
         let log = ScriptedLog(.init(tasks: [Samples.finished("a.bin", size: 3), Samples.finished("b.bin", size: 3)]))
         #expect(
             try await later.note(of: group, log.client())
-                == "nothing has come since \(Samples.moment) of a.bin, b.bin from https://example.org:443",
+                == "nothing new has come since \(Samples.moment) of a.bin, b.bin from https://example.org:443",
             "one has ended since the group was looked at")
         var silent = Samples.part("c.bin", done: 0, total: nil)
         silent.urls = ["https://a.example/c.bin"]
@@ -137,9 +139,9 @@ struct ProgressTests {
             later.text([silent], more: 0)
                 == "not one byte has come since \(Samples.moment) of c.bin from https://a.example:443")
         group.bytes.done += 1
-        #expect(Silence(group, after: later, now: moment(9))?.isLong == false, "something has come")
+        #expect(Silence(group, after: later, ownsWorkers: false, now: moment(9))?.isLong == false, "something has come")
         group.notes = ["no live worker"]
-        #expect(Silence(group, after: later, now: moment(12)) == nil, "it says what it waits for")
+        #expect(Silence(group, after: later, ownsWorkers: false, now: moment(12)) == nil, "it says what it waits for")
     }
 
     @Test func aTroubleIsToldOnceInPlainLines() {

@@ -66,8 +66,10 @@ import Testing
 
     @Test(arguments: [1, .max]) func somethingElseBehindTheEndIsRefused(count: Int) {
         for (coding, bytes) in CodedText.all {
-            #expect(throws: ContentDecoder.Failure.self, "\(coding)") {
-                try Self.decoded(bytes + Array("\nand more".utf8), coding, by: count)
+            for more in [1, 2, 7, 8, 9] {
+                #expect(throws: ContentDecoder.Failure.self, "\(coding), \(more) bytes more") {
+                    try Self.decoded(bytes + Array("\nand more".utf8.prefix(more)), coding, by: count)
+                }
             }
         }
     }
