@@ -23,6 +23,8 @@ struct ProtocolHistory: Sendable {
         var fellBack = false
         /// Whether it is offered HTTP/2 with each request.
         var refusesHTTP1 = false
+        /// How many transfers HTTP/2 has served since.
+        var servedSince = 0
         /// In which versions it has served something.
         var serves: (http1: Bool, http2: Bool) = (false, false)
 
@@ -32,6 +34,8 @@ struct ProtocolHistory: Sendable {
 
     /// After so many resets in a row an origin is asked in HTTP/1.1.
     static let resetsBeforeFallback = 2
+    /// After so many transfers that HTTP/2 has served instead, HTTP/1.1 is tried once more: what refused it may have been an outage.
+    static let servedBeforeRetry = 64
     /// How many origins are remembered; a forgotten one shows itself again.
     static let originLimit = 1_024
 
@@ -73,9 +77,14 @@ struct ProtocolHistory: Sendable {
         case .served:
             // One that fell back has answered over a stream that began before: that changes nothing any more.
             guard let entry = entries[origin], !entry.fellBack else { return }
-            change(origin) { $0.resetsInARow = 0 }
+            change(origin) { entry in
+                entry.resetsInARow = 0
+                guard entry.refusesHTTP1 else { return }
+                entry.servedSince += 1
+                if entry.servedSince >= Self.servedBeforeRetry { entry.refusesHTTP1 = false }
+            }
         case .refusedHTTP1:
-            change(origin) { ($0.resetsInARow, $0.fellBack, $0.refusesHTTP1) = (0, false, true) }
+            change(origin) { ($0.resetsInARow, $0.fellBack, $0.refusesHTTP1, $0.servedSince) = (0, false, true, 0) }
         case .reset: fail(origin, times: 1)
         case .endless: fail(origin, times: Self.resetsBeforeFallback)
         }

@@ -55,6 +55,19 @@ import Testing
         #expect(history.fellBack("a") && history.mayRefuseHTTP1("a"))
     }
 
+    /// What looked like a refusal of the version may have been an outage.
+    @Test func originThatRefusesHTTP1IsAskedInThatOnceMoreNowAndThen() {
+        var history = ProtocolHistory()
+        history.serves(in: .http2, "a")
+        for _ in 0..<2 {
+            history.note(.refusedHTTP1, of: "a")
+            for _ in 1..<ProtocolHistory.servedBeforeRetry { history.note(.served, of: "a") }
+            #expect(history.refusesHTTP1("a"))
+            history.note(.served, of: "a")
+            #expect(!history.refusesHTTP1("a") && history.mayRefuseHTTP1("a"))
+        }
+    }
+
     @Test func onlySoManyOriginsAreRememberedAndAccidentsGoFirst() {
         var history = ProtocolHistory()
         for _ in 0..<2 { history.note(.reset, of: "broken") }
