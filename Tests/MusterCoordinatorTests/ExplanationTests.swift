@@ -67,6 +67,18 @@ struct ExplanationTests {
         #expect(document.next == "the file is verified and put in place when its last bytes are there")
     }
 
+    /// An origin that accepts connections and answers nothing.
+    @Test func aTaskOfWhichNothingComesSaysThatItIsTriedAgain() {
+        var facts = Self.facts(.active, ready: 0, leased: 1)
+        facts.work = [Self.work(.fetch)]
+        facts.at = Self.later
+        let document = Explanation(facts: facts).document
+        #expect(document.summary.contains("nothing of that has come"))
+        #expect(document.next == "a try that nothing comes of is over within minutes, and the file is tried again")
+        facts.task.attempts = 2
+        #expect(Explanation(facts: facts).document.next?.hasSuffix("tried again; 2 of its tries have failed") == true)
+    }
+
     /// Lists of tasks and progress show the same numbers.
     @Test func whatIsForetoldOfATaskIsWhatItsDocumentSays() {
         var facts = Self.facts(.active, ready: 0, leased: 1)

@@ -69,8 +69,10 @@ struct Explanation: Sendable {
             reason: .rateLimited, detail: "its group uses all of the \(ByteCount(bytes: rate))/s that it may have")
     }
 
+    private var transfers: [ExplanationDocument.Work] { facts.work.filter { $0.kind == LeaseKind.fetch.rawValue } }
+
     private var fetching: Wait? {
-        let fetching = facts.work.filter { $0.kind == LeaseKind.fetch.rawValue }
+        let fetching = transfers
         guard let since = fetching.map(\.since).min() else { return nil }
         let workers = Set(fetching.map(\.worker))
         let who = workers.count == 1 ? "the worker \(fetching[0].worker) is" : "\(workers.count) workers are"
@@ -246,6 +248,11 @@ extension Explanation {
         case .paused: return nil
         case .fetching:
             let open = facts.chunks.ready + facts.chunks.waiting
+            if open == 0, silence(transfers) == nil, nothingComes(transfers) != nil {
+                let tries = facts.task.attempts
+                return "a try that nothing comes of is over within minutes, and the file is tried again"
+                    + (tries > 0 ? "; \(tries) of its tries \(tries == 1 ? "has" : "have") failed" : "")
+            }
             return open > 0
                 ? "\(open) more chunk\(open == 1 ? " is" : "s are") fetched as there is room; then the file is verified and put in place"
                 : "the file is verified and put in place when its last bytes are there"
