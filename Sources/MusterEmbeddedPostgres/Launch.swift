@@ -199,7 +199,8 @@ struct Launch: Sendable {
                 }
             } else if try await ServerProcesses.working(in: location.dataDirectory, as: mending.account).isEmpty {
                 guard let file else {
-                    try mending.setServerFileAside()
+                    // The server may have come to its end, and taken its file away, since that was seen. Nobody is left who could do so from now on.
+                    if try PrivateFiles.status(path) != nil { try mending.setServerFileAside() }
                     return nil
                 }
                 if kill(file.processID, 0) == 0 || errno == EPERM {
