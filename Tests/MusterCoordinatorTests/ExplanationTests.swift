@@ -74,9 +74,12 @@ struct ExplanationTests {
         facts.at = Self.later
         let document = Explanation(facts: facts).document
         #expect(document.summary.contains("nothing of that has come"))
-        #expect(document.next == "a try that nothing comes of is over within minutes, and the file is tried again")
+        #expect(
+            document.next
+                == "a try that nothing comes of is over within minutes, and the file is tried again while it has tries left"
+        )
         facts.task.attempts = 2
-        #expect(Explanation(facts: facts).document.next?.hasSuffix("tried again; 2 of its tries have failed") == true)
+        #expect(Explanation(facts: facts).document.next?.hasSuffix("left; 2 of its tries have failed") == true)
     }
 
     /// Lists of tasks and progress show the same numbers.

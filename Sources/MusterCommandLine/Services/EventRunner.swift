@@ -83,22 +83,10 @@ struct EventRunner: Service {
             // What was acknowledged in another log says nothing of this one.
             if page.log != log { (log, acknowledged) = (page.log, 0) }
             do {
-                var isStale = false
-                // What another one has dealt with meanwhile lies before the place.
-                for event in page.items where event.position > acknowledged {
-                    switch try await hold.standing(patience) {
-                    case .held: break
-                    case .regained: isStale = true
-                    case .lost: return false
-                    }
-                    if isStale { break }
-                    guard try await deal(with: event) else { return true }
-                    acknowledged = try await acknowledge(event.position, of: page.log, patience)
-                }
-                if isStale { continue }
-                // Events that nobody wants here lie behind the place too, or else they would be looked through again and again.
-                if page.next > acknowledged {
-                    acknowledged = try await acknowledge(page.next, of: page.log, patience)
+                switch try await deal(with: page, after: &acknowledged, hold, patience) {
+                case .done, .stale: continue
+                case .lost: return false
+                case .stopped: return true
                 }
             } catch let problem as Problem where problem.code == .otherLog {
                 // What was dealt with may be of the lost past. The place that is kept is not.
@@ -107,6 +95,31 @@ struct EventRunner: Service {
             }
         }
         return true
+    }
+
+    /// What became of a page of events: all of it is dealt with, it has to be read anew, another process deals with the rest, or this one stops.
+    private enum Dealing {
+        case done, stale, lost, stopped
+    }
+
+    /// Deals with the events behind a position, and moves it. What another process has dealt with meanwhile lies before it.
+    private func deal(
+        with page: EventsDocument, after acknowledged: inout Int64, _ hold: ConsumerHold, _ patience: Patience
+    ) async throws -> Dealing {
+        for event in page.items where event.position > acknowledged {
+            switch try await hold.standing(patience) {
+            case .held: break
+            case .regained: return .stale
+            case .lost: return .lost
+            }
+            guard try await deal(with: event) else { return .stopped }
+            acknowledged = try await acknowledge(event.position, of: page.log, patience)
+        }
+        // Events that nobody wants here lie behind the place too, or else they would be looked through again and again.
+        if page.next > acknowledged {
+            acknowledged = try await acknowledge(page.next, of: page.log, patience)
+        }
+        return .done
     }
 
     private func read() async throws -> EventsDocument {

@@ -250,7 +250,8 @@ extension Explanation {
             let open = facts.chunks.ready + facts.chunks.waiting
             if open == 0, silence(transfers) == nil, nothingComes(transfers) != nil {
                 let tries = facts.task.attempts
-                return "a try that nothing comes of is over within minutes, and the file is tried again"
+                return
+                    "a try that nothing comes of is over within minutes, and the file is tried again while it has tries left"
                     + (tries > 0 ? "; \(tries) of its tries \(tries == 1 ? "has" : "have") failed" : "")
             }
             return open > 0
@@ -259,7 +260,7 @@ extension Explanation {
                     + (facts.task.etaSeconds.map { ", as things go at \(moment(after: $0))" } ?? "")
         case .finalizing: return "the task succeeds if the bytes are the right ones"
         case .noWorker: return WaitSentence.afterNoWorker(facts.workers)
-        case .sinkParked: return "it goes on by itself when the sink is well again"
+        case .sinkParked: return WaitSentence.afterSinkParked(group: facts.group)
         case .resolver: return when.isEmpty ? "it goes on with the fresh URL" : "the resolver is asked again\(when)"
         case .backoff:
             let retry = facts.task.retry

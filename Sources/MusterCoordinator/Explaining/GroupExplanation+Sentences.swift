@@ -78,7 +78,7 @@ extension GroupExplanation {
                 : "files are verified and put in place as their last bytes come"
         case .finalizing: return "tasks succeed if the bytes are the right ones"
         case .noWorker: return WaitSentence.afterNoWorker(facts.workers)
-        case .sinkParked: return "it goes on by itself when the sink is well again"
+        case .sinkParked: return WaitSentence.afterSinkParked(group: facts.group.name)
         case .resolver: return "it goes on with the fresh URLs"
         case .backoff: return "it is tried again\(when)"
         case .sameFile: return WaitSentence.afterSameFile

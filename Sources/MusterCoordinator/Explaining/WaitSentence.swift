@@ -45,6 +45,11 @@ enum WaitSentence {
         "the sink \"\(sink)\" is in trouble at \(place)\(detail.map { ": \($0)" } ?? "")"
     }
 
+    /// What happens once the sink is well, and what makes room in it.
+    static func afterSinkParked(group: String) -> String {
+        "it goes on by itself when the sink is well again; if its disk is full, make room there, which muster cancel \(ShellWord(group)) does too"
+    }
+
     /// The workers that have not been heard of, the one that was heard of longest ago first; `nil` if there are none.
     static func silence(_ workers: [TaskFacts.SilentWorker], at now: Timestamp) -> String? {
         guard let first = workers.first else { return nil }
