@@ -43,6 +43,8 @@ struct FileMark: Hashable, Sendable {
     var isAdopted = false
     /// What the file was like when it was marked; `nil` of one that is still to be.
     var state: State?
+    /// Whether another installation counts on the file since.
+    var isCountedOn = false
 
     /// The most bytes that a mark has; what is longer is none of ours.
     private static let limit = 256
@@ -73,8 +75,8 @@ struct FileMark: Hashable, Sendable {
         "\(owner.installation)/\(owner.task)/\(version)/\(state.size)/\(state.modified)" + (isAdopted ? "/adopted" : "")
     }
 
-    /// Whether the owner put the file there itself, and nobody has written to it since.
-    func isIntact(_ status: FileStatus) -> Bool { !isAdopted && state == State(status) }
+    /// Whether the owner put the file there itself, and nobody has written to it or counts on it since.
+    func isIntact(_ status: FileStatus) -> Bool { !isAdopted && !isCountedOn && state == State(status) }
 
     /// The attribute's name: 64 bits of the path's SHA-256, since names are short.
     static func attribute(of path: DestinationPath) -> String {
@@ -85,8 +87,13 @@ struct FileMark: Hashable, Sendable {
     /// The mark of an open file; `nil` when there is none that can be read.
     static func read(_ file: Descriptor, path: DestinationPath) -> FileMark? {
         guard let bytes = try? file.attribute(attribute(of: path), limit: limit) else { return nil }
-        return FileMark(String(decoding: bytes, as: UTF8.self))
+        var mark = FileMark(String(decoding: bytes, as: UTF8.self))
+        mark?.isCountedOn = (try? file.attribute(attribute(ofCountersAt: path), limit: limit)) != nil
+        return mark
     }
+
+    /// The name of the attribute with which another installation says that it has counted the file: it holds that one's UUID.
+    private static func attribute(ofCountersAt path: DestinationPath) -> String { attribute(of: path) + ".counted" }
 
     /// Whether an open file is marked as another installation's.
     func isStrangers(_ file: Descriptor, path: DestinationPath) -> Bool {
@@ -96,7 +103,7 @@ struct FileMark: Hashable, Sendable {
 
     /// What became of a file that stood at a path already.
     enum Adoption: Hashable, Sendable {
-        /// It stands there, and says whose it is: ours from now on, or another installation's as before (I18).
+        /// It stands there, and says whose it is: ours from now on, or another installation's as before (I18), which leaves it alone from now on.
         case marked
         /// It does not stand there any more.
         case gone
@@ -118,7 +125,14 @@ struct FileMark: Hashable, Sendable {
         mark.isAdopted = found?.owner != owner || found?.isAdopted == true
         let isStrangers = found.map { $0.owner.installation != owner.installation } ?? false
         mark.state = found?.state
-        guard isStrangers || found == mark || mark.write(to: file, path: path) || found == nil else { return .refused }
+        if isStrangers {
+            // Where that can't be written, since the file is another user's, it is counted all the same.
+            let counter = Array(owner.installation.utf8)
+            try? file.setAttribute(Self.attribute(ofCountersAt: path), to: counter)
+            try file.synchronize()
+        } else {
+            guard found == mark || mark.write(to: file, path: path) || found == nil else { return .refused }
+        }
         return try place.directory.status(of: place.name)?.identity == identity ? .marked : .gone
     }
 

@@ -79,8 +79,8 @@ extension Placement {
         }
         if try isOutdated(at: spot, order) {
             guard watch.mayContinue() else { return .outcome(.stopped) }
-            // A worker that lost its lease may be about to do the same.
-            try replace(found.identity, by: candidate.name, at: spot)
+            // A worker that lost its lease may be about to do the same, and another installation to count the file.
+            try replace(found.identity, by: candidate.name, at: spot, unlessCountedOnFor: order)
             return .outcome(try conclude(candidate, at: spot, order, check, isMoved: true))
         }
         switch order.ifExists {
@@ -210,14 +210,17 @@ extension Placement {
         staged = nil
     }
 
-    /// Puts `name` in the place of the file `expected`, and of no other.
-    mutating func replace(_ expected: FileIdentity, by name: CandidateName, at spot: Spot) throws(StorageError) {
+    /// Puts `name` in the place of the file `expected`, and of no other; nor of that one if another installation counts on it, where an order is given.
+    mutating func replace(
+        _ expected: FileIdentity, by name: CandidateName, at spot: Spot, unlessCountedOnFor order: FinalizeOrder? = nil
+    ) throws(StorageError) {
         let place = spot.place
         do throws(SystemError) {
             try stage(name)
             try own.move(name.string, to: place.name, in: place.directory, .exchanging)
-            guard let out = try own.status(of: name.string), out.identity == expected else {
-                // Somebody was faster in putting another file there: it gets its name back.
+            guard let out = try own.status(of: name.string), out.identity == expected, try !isCountedOn(name, order)
+            else {
+                // Somebody was faster in putting another file there, or in counting on this one: it gets its name back.
                 try own.move(name.string, to: place.name, in: place.directory, .exchanging)
                 throw SystemError(EEXIST)
             }
@@ -230,6 +233,13 @@ extension Placement {
             default: throw error.atDestination("moving the file to \(spot.path)")
             }
         }
+    }
+
+    /// Whether another installation counts on a file that was taken out of its place. It says so before it looks whether the file still stands there.
+    private func isCountedOn(_ name: CandidateName, _ order: FinalizeOrder?) throws(SystemError) -> Bool {
+        guard let order else { return false }
+        let (file, _) = try own.file(name.string, creation: .never)
+        return FileMark.read(file, path: order.path)?.isCountedOn == true
     }
 
     private mutating func replaceWithoutExchange(

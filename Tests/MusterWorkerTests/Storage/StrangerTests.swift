@@ -1,5 +1,6 @@
 import Glibc
 import MusterCore
+import Synchronization
 import Testing
 
 @testable import MusterWorker
@@ -93,6 +94,51 @@ import Testing
             await #expect(throws: StorageError.self) { try await scratch.finalizer.finalize(order) }
             #expect(try scratch.read("f") == Self.theirs)
         }
+    }
+
+    /// They put it there, were killed before anybody heard of it, and have another content or a cancel by now: we count on the file meanwhile.
+    @Test func theirFileOnWhichWeCountIsNeitherReplacedNorDeletedByThem() async throws {
+        try await withStranger { scratch, stranger in
+            try await finish(stranger)
+            try scratch.makePart(1, Self.theirs)
+            #expect(try await scratch.finalizer.finalize(scratch.order(1, path: "f", Self.theirs)).isInPlace)
+            try stranger.makePart(1, version: 2, Self.ours)
+            let next = try stranger.order(1, version: 2, epoch: 11, path: "f", Self.ours, installation: Self.other)
+            await #expect(throws: StorageError.self) { try await stranger.finalizer.finalize(next) }
+            let owner = FileMark.Owner(installation: Self.other, task: TaskID(1))
+            let file = PurgeOrder.File(path: try DestinationPath(validating: "f"), size: nil, owner: owner)
+            try stranger.sink.purge([PurgeOrder(task: TaskID(1), version: 2, file: file)])
+            #expect(try scratch.read("f") == Self.theirs)
+        }
+    }
+
+    /// We count on it at any moment of their replacing it: either we find that it does not stand there any more, or it stays.
+    @Test func theirFileStaysFromTheMomentOnAtWhichWeCountOnIt() async throws {
+        let attribute = FileMark.attribute(of: try DestinationPath(validating: "f")) + ".counted"
+        var stayed = 0
+        for moment in 1...12 {
+            try await withStranger { scratch, stranger in
+                try await finish(stranger)
+                let (file, _) = try scratch.sink.root.file("f", creation: .never)
+                let inode = scratch.inode("f")
+                let calls = Atomic(0)
+                let stands = Atomic(false)
+                let watch = FinalizeWatch(mayContinue: {
+                    if calls.add(1, ordering: .sequentiallyConsistent).newValue == moment {
+                        try? file.setAttribute(attribute, to: Array(ScratchSink.installation.utf8))
+                        stands.store(scratch.inode("f") == inode, ordering: .sequentiallyConsistent)
+                    }
+                    return true
+                })
+                try stranger.makePart(1, version: 2, Self.ours)
+                let next = try stranger.order(1, version: 2, epoch: 11, path: "f", Self.ours, installation: Self.other)
+                _ = try? await stranger.finalizer.finalize(next, watch: watch)
+                let isCounted = stands.load(ordering: .sequentiallyConsistent)
+                #expect(try scratch.read("f") == (isCounted ? Self.theirs : Self.ours), "moment \(moment)")
+                if isCounted { stayed += 1 }
+            }
+        }
+        #expect(stayed >= 2, "some moments are before the exchange")
     }
 
     @Test(arguments: ["", "..", "../x", "3F0C6A52-8D0E-4A3B-9A0F-6F2F0F6F1C11", "3f0c6a52-8d0e-4a3b-9a0f-6f2f0f6f1c1/"])
