@@ -154,10 +154,11 @@ extension FetchJob {
         if let head = ending.head, 200...299 ~= head.status { context.protocols.serves(in: head.version, origin) }
         if let event = ProtocolHistory.Event(ending.head, ending.outcome) { context.protocols.note(event, of: origin) }
         guard control.wish == .work, settings.leavesVersionOpen, request.httpVersion == .http1,
-            origin.hasPrefix("https:"), !context.protocols.refusesHTTP1(origin),
-            ending.refusesHTTP1
-                || ending.mayRefuseHTTP1 && asked.known.size != nil && context.protocols.mayRefuseHTTP1(origin)
+            origin.hasPrefix("https:"), !context.protocols.refusesHTTP1(origin)
         else { return false }
+        let isDoubted = ending.mayRefuseHTTP1 && asked.known.size != nil
+        if isDoubted { context.protocols.doubtHTTP1(origin) }
+        guard ending.refusesHTTP1 || isDoubted && context.protocols.mayRefuseHTTP1(origin) else { return false }
         context.protocols.note(.refusedHTTP1, of: origin)
         plan = asked
         return true

@@ -27,6 +27,8 @@ struct ProtocolHistory: Sendable {
         var servedSince = 0
         /// In which versions it has served something.
         var serves: (http1: Bool, http2: Bool) = (false, false)
+        /// How many requests in HTTP/1.1 have met what may be meant for that version, since one was served.
+        var doubtsInARow = 0
 
         /// Whether something was learned that is worth more than an accident.
         var tellsMuch: Bool { fellBack || refusesHTTP1 }
@@ -34,6 +36,8 @@ struct ProtocolHistory: Sendable {
 
     /// After so many resets in a row an origin is asked in HTTP/1.1.
     static let resetsBeforeFallback = 2
+    /// After so many requests in a row that may have been refused for HTTP/1.1, that is believed of an origin which has served it as well: it may have stopped.
+    static let doubtsBeforeBelief = 2
     /// After so many transfers that HTTP/2 has served instead, HTTP/1.1 is tried once more: what refused it may have been an outage.
     static let servedBeforeRetry = 64
     /// How many origins are remembered; a forgotten one shows itself again.
@@ -52,9 +56,15 @@ struct ProtocolHistory: Sendable {
     /// Whether an origin is offered HTTP/2 whatever it is asked for.
     func refusesHTTP1(_ origin: String) -> Bool { entries[origin]?.refusesHTTP1 == true }
 
-    /// Whether an origin has served something in HTTP/2, and nothing in HTTP/1.1: what it refuses in that, it may refuse for that.
+    /// Whether an origin has served something in HTTP/2, and nothing in HTTP/1.1, or nothing lately: what it refuses in that, it may refuse for that.
     func mayRefuseHTTP1(_ origin: String) -> Bool {
-        entries[origin].map { $0.serves.http2 && !$0.serves.http1 && !$0.refusesHTTP1 } ?? false
+        guard let entry = entries[origin], entry.serves.http2, !entry.refusesHTTP1 else { return false }
+        return !entry.serves.http1 || entry.doubtsInARow >= Self.doubtsBeforeBelief
+    }
+
+    /// Takes in that a request in HTTP/1.1 met what may be meant for that version.
+    mutating func doubtHTTP1(_ origin: String) {
+        if entries[origin] != nil { change(origin) { $0.doubtsInARow += 1 } }
     }
 
     /// Takes in that an origin serves a file in a version, whatever becomes of the transfer.
@@ -66,6 +76,7 @@ struct ProtocolHistory: Sendable {
             change(origin) {
                 $0.serves.http1 = true
                 $0.refusesHTTP1 = false
+                $0.doubtsInARow = 0
             }
         case .notHTTP: break
         }
@@ -84,7 +95,10 @@ struct ProtocolHistory: Sendable {
                 if entry.servedSince >= Self.servedBeforeRetry { entry.refusesHTTP1 = false }
             }
         case .refusedHTTP1:
-            change(origin) { ($0.resetsInARow, $0.fellBack, $0.refusesHTTP1, $0.servedSince) = (0, false, true, 0) }
+            change(origin) {
+                ($0.resetsInARow, $0.doubtsInARow, $0.servedSince) = (0, 0, 0)
+                ($0.fellBack, $0.refusesHTTP1) = (false, true)
+            }
         case .reset: fail(origin, times: 1)
         case .endless: fail(origin, times: Self.resetsBeforeFallback)
         }
@@ -134,6 +148,9 @@ final class OriginProtocols: Sendable {
 
     /// Whether what an origin refuses in HTTP/1.1 may be refused for that.
     func mayRefuseHTTP1(_ origin: String) -> Bool { history.withLock { $0.mayRefuseHTTP1(origin) } }
+
+    /// Takes in that a request in HTTP/1.1 met what may be meant for that version.
+    func doubtHTTP1(_ origin: String) { history.withLock { $0.doubtHTTP1(origin) } }
 
     /// Takes in that an origin serves a file in a version.
     func serves(in version: ResponseHead.Version, _ origin: String) {

@@ -55,6 +55,24 @@ import Testing
         #expect(history.fellBack("a") && history.mayRefuseHTTP1("a"))
     }
 
+    /// One that has served both versions may stop one of them.
+    @Test func originThatStopsHTTP1MayRefuseIt() {
+        var history = ProtocolHistory()
+        history.doubtHTTP1("a")
+        #expect(history.count == 0, "nothing is known of its HTTP/2")
+        history.serves(in: .http2, "a")
+        history.serves(in: .http11, "a")
+        history.doubtHTTP1("a")
+        #expect(!history.mayRefuseHTTP1("a"))
+        history.serves(in: .http11, "a")
+        history.doubtHTTP1("a")
+        #expect(!history.mayRefuseHTTP1("a"), "it has served that in between")
+        history.doubtHTTP1("a")
+        #expect(history.mayRefuseHTTP1("a"))
+        history.note(.refusedHTTP1, of: "a")
+        #expect(history.refusesHTTP1("a"))
+    }
+
     /// What looked like a refusal of the version may have been an outage.
     @Test func originThatRefusesHTTP1IsAskedInThatOnceMoreNowAndThen() {
         var history = ProtocolHistory()
