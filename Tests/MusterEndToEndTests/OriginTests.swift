@@ -70,6 +70,23 @@ extension EndToEnd {
             }
         }
 
+        /// Maintenance of one mirror is no reason to wait where there is another.
+        @Test func filesComeFromTheirOtherSourceWhileAnOriginIsPaused() async throws {
+            let (paused, other) = (try await ScriptedOrigin.start(), try await ScriptedOrigin.start())
+            let files = other.serveFiles("f", sizes: Array(repeating: 10_000, count: 6))
+            _ = paused.serveFiles("f", sizes: Array(repeating: 10_000, count: 6))
+            try await Fleet.run { fleet in
+                try await fleet.startWorker("a")
+                let client = await fleet.client()
+                _ = try await client.setOrigin(paused.url(""), OriginPatch(pauseFor: "1h"))
+                let tasks = files.map { TaskRequest(urls: [paused.url("/\($0.path)"), $0.url], path: $0.path) }
+                _ = try await client.createGroup(GroupRequest(name: "g", sealed: true, tasks: tasks))
+                try await fleet.waitForEnd(of: "g")
+                try await fleet.check("g", files)
+                #expect(paused.requests.isEmpty)
+            }
+        }
+
         @Test func waitThatTakesTooLongSaysSo() async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("slow", size: 1_000)

@@ -66,7 +66,10 @@ struct Sweeps: Sendable {
             Round(.taskDeadlines, every: .seconds(1)) {
                 metrics.add(.tasksOverdue, Int(try await store.failOverdue(onStuck: tells(overdue))))
             },
-            Round(.originRates, every: .seconds(1)) { try await store.foldOriginRates() },
+            Round(.originRates, every: .seconds(1)) {
+                try await store.foldOriginRates()
+                try await store.leaveRestingOrigins()
+            },
             // Other coordinators poll as well: they need no hint.
             Round(.work, every: .seconds(1)) { claims.raiseNews() },
             Round(.preemption, every: .seconds(1)) {

@@ -122,4 +122,13 @@ extension Store {
     public func foldOriginRates() async throws -> Int64 {
         try await count("SELECT fold_origin_rates() AS count", waking: .nobody)
     }
+
+    /// Has files of which nothing has come, and that wait at origins which are left alone, fetched from other sources of theirs.
+    ///
+    /// - Parameter limit: how many are looked at for each such origin.
+    /// - Returns: how many have moved.
+    @discardableResult
+    public func leaveRestingOrigins(limit: Int = 10_000) async throws -> Int64 {
+        try await count("SELECT leave_resting_origins(\(Int32(clamping: limit))) AS count", waking: .work)
+    }
 }

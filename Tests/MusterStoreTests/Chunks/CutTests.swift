@@ -12,6 +12,10 @@ import Testing
         case unanswered
         /// With the same answer, and not one byte of the content.
         case atOnce
+        /// With hardly anything of the content, and as much each time.
+        case soon
+        /// With hardly anything of the content, and more or less each time.
+        case soonHereAndThere
         /// Of a plain GET, at the same byte each time.
         case whole
         /// Of a plain GET, at another byte each time.
@@ -33,6 +37,9 @@ import Testing
         switch how {
         case .unanswered: try await worker.fail(lease, .network, isUnanswered: true)
         case .atOnce: try await worker.fail(lease, .network, status: 200)
+        case .soon, .soonHereAndThere:
+            let more = how == .soon ? 3 : number % 3
+            try await worker.fail(lease, .network, at: lease.resume.offset + more, status: 206)
         case .whole, .wholeElsewhere, .wholeWithin:
             try await worker.learn(lease, size: 250, isSplittable: false)
             let elsewhere = how == .wholeElsewhere ? number : 0
@@ -59,9 +66,24 @@ import Testing
                 try await fixture.passBackoffs()
             }
             // The first one is twelve seconds old by the fourth; a plain GET has one more for each rung above it.
-            #expect(
-                [.wholeElsewhere, .wholeWithin, .sometimesAtOnce].contains(how) ? tries >= 8 : (4...5).contains(tries),
-                "\(tries)")
+            let isAlike = ![.soonHereAndThere, .wholeElsewhere, .wholeWithin, .sometimesAtOnce].contains(how)
+            #expect(isAlike ? (4...5).contains(tries) : tries >= 8, "\(tries)")
+        }
+    }
+
+    /// A line that breaks anywhere breaks soon now and then, which is no sign of too many connections.
+    @Test(arguments: [false, true]) func whatIsCutSoonIsNoLimitWhereOthersAreCutLate(isCutLate: Bool) async throws {
+        var policy = Self.policy
+        policy.firstChunk = 1 << 20
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", Wanted.many(8, size: 200_000))
+            var worker = try await fixture.makeWorker()
+            let leases = try await worker.claim(8)
+            if isCutLate { try await worker.fail(leases[0], .network, at: 70_000, status: 206) }
+            try await worker.fail(leases[1], .network, at: 5_000, status: 206)
+            let isLimited: Bool = try await fixture.value("SELECT learned IS NOT NULL FROM origins")
+            #expect(isLimited == !isCutLate)
+            try await fixture.check()
         }
     }
 

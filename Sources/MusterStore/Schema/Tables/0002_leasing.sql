@@ -74,6 +74,7 @@ CREATE TABLE ready_chunks (
     deaths      integer NOT NULL DEFAULT 0,                  -- sessions that died on it without progress (I12)
     moves       smallint NOT NULL DEFAULT 0,                 -- how often it was taken from a slow or silent holder (row 32)
     plain       boolean NOT NULL DEFAULT false,              -- it is asked for in the ordinary way, whatever runs beside it (adr/0037)
+    may_move    boolean NOT NULL DEFAULT false,              -- nothing is known of its file yet, and that has other sources: `leave_resting_origins`
     remove_path text,                                        -- for a purge: the file at a path that shall go too
     remove_size bigint,                                      -- for a purge: the size that this file must have; NULL: any
     remove_group text,                                       -- for a purge of a finished file: the group that was removed with it
@@ -85,6 +86,7 @@ CREATE TABLE ready_chunks (
 ) WITH (fillfactor = 80);
 
 CREATE INDEX ready_chunks_by_rank ON ready_chunks (group_id, origin_id, rank, id) WHERE status = 'ready';
+CREATE INDEX ready_chunks_movable ON ready_chunks (origin_id, id) WHERE may_move AND status = 'ready';
 CREATE INDEX ready_chunks_purges ON ready_chunks (sink, id) WHERE kind = 'purge' AND status = 'ready';
 -- Nothing is put in place where something is to be deleted: `is_path_disputed`.
 CREATE INDEX ready_chunks_deletions ON ready_chunks (sink, remove_path) WHERE remove_path IS NOT NULL;

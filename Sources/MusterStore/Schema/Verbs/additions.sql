@@ -218,9 +218,9 @@ BEGIN
     JOIN origins o ON o.key = u.origin
     WHERE s.upload = p_upload;
 
-    INSERT INTO ready_chunks (task_id, group_id, origin_id, sink, version, last, rank, status)
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, sink, version, last, rank, status, may_move)
     SELECT s.task, g.id, o.id, g.sink, 1, least(s.size, p_first_chunk), chunk_rank('fetch', s.priority, true),
-        CASE WHEN g.desired = 'pause' THEN 'parked' ELSE 'ready' END
+        CASE WHEN g.desired = 'pause' THEN 'parked' ELSE 'ready' END, cardinality(s.origins) > 1
     FROM staged_tasks s JOIN origins o ON o.key = s.origins[1] WHERE s.upload = p_upload ORDER BY s.task;
 END
 $$;

@@ -13,7 +13,7 @@ BEGIN
     PERFORM o.id FROM origins o
     WHERE o.id IN (
         SELECT l.origin_id FROM leases l JOIN unnest(p_failures) AS u ON u.chunk_id = l.chunk_id
-        WHERE u.retry_after IS NOT NULL OR u.limit_signal <> 'none' OR u.rule = 'nextSource' AND u.status BETWEEN 400 AND 499)
+        WHERE u.retry_after IS NOT NULL OR u.limit_signal <> 'none' OR u.rule = 'nextSource' AND u.status BETWEEN 400 AND 499 OR is_late_cut(l, u))
     ORDER BY o.id FOR NO KEY UPDATE;
     PERFORM report_progress(array_agg(u.session_id), array_agg(u.chunk_id), array_agg(u.epoch), array_agg(u.durable), array_agg(u.crc), true)
     FROM unnest(p_failures) AS u;
@@ -40,7 +40,7 @@ BEGIN
     RETURNING * INTO d;
     IF NOT FOUND THEN RETURN false; END IF;
     SELECT * INTO t FROM tasks WHERE id = d.task_id;
-    PERFORM heed_retry_after(d.origin_id, f);
+    PERFORM heed_origin(d, f);
     PERFORM heed_limit(d, t, f);
     PERFORM note_attempt(t.id, d.source, d.durable, 'returned', f);
     RETURN true;
@@ -87,7 +87,7 @@ BEGIN
         WHERE id = t.id RETURNING * INTO t;
         UPDATE sources SET failures = failures + 1, failed = failed + (l.kind = 'finalize')::integer
         WHERE task_id = t.id AND ordinal = v_source AND (l.kind = 'fetch' OR f.kind = 'digestMismatch');
-        PERFORM heed_retry_after(l.origin_id, f);
+        PERFORM heed_origin(l, f);
 
         IF l.kind = 'resolve' THEN
             v_outcome := fail_question(l, t, f);

@@ -11,7 +11,8 @@ BEGIN
 END
 $$;
 
--- Whether each try of a chunk has ended like this one for ten seconds: before an answer, or in the body, a plain GET at the same byte each time. What
+-- Whether each try of a chunk has ended like this one for ten seconds: before an answer, or in the body, after as many bytes each time, a plain GET at the
+-- same one. What
 -- lasts for less may be an outage, and so may a silence for longer than that of an origin that has served lately, and bodies that end at once where
 -- other chunks have failed as well, and nothing comes of the origin.
 CREATE FUNCTION always_ends(l leases, t tasks, f failure) RETURNS boolean
@@ -26,10 +27,15 @@ BEGIN
         SELECT bool_and(a.kind = f.kind AND a.status IS NOT DISTINCT FROM f.status AND a.byte < l.durable + little(l, t)
                 -- One that is gone on with may be cut within what is there: what was seen tells where.
                 AND (t.rung <> 'whole' OR a.byte = l.durable AND a.detail = f.detail))
+            -- As much of each: what is cut here and there may come with the next try.
+            AND (t.rung = 'whole' OR count(DISTINCT a.more) <= 1 AND coalesce(min(a.more) = l.durable - max(a.byte), true))
             AND min(a.at) <= statement_timestamp() - interval '10 s'
         FROM (
-            -- Those of the chunk, also where more had come that was of no use.
-            SELECT * FROM attempts WHERE task_id = t.id AND byte >= l.first AND (l.last IS NULL OR byte <= l.last) ORDER BY serial DESC LIMIT l.attempts
+            SELECT n.*, n.byte - lag(n.byte) OVER (ORDER BY n.serial) AS more
+            FROM (
+                -- Those of the chunk, also where more had come that was of no use.
+                SELECT * FROM attempts WHERE task_id = t.id AND byte >= l.first AND (l.last IS NULL OR byte <= l.last) ORDER BY serial DESC LIMIT l.attempts
+            ) AS n
         ) AS a);
 END
 $$;

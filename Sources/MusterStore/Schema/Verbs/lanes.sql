@@ -21,11 +21,17 @@ LANGUAGE sql STABLE AS $$
     UNION SELECT h.session_id, h.lane FROM holdouts h WHERE h.group_id = p_group AND h.origin_id > 0
 $$;
 
--- How many lanes more an origin may have. Fewer than none, after its cap was made smaller.
+-- How many lanes more an origin may have. Fewer than none, after its cap was made smaller. One that is left alone may have one that tries it, whatever
+-- was open when it asked for that and goes on.
 CREATE FUNCTION free_lanes(o origins, p_default integer) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_free integer := allowed_connections(o, p_default) - (SELECT count(*) FROM lanes_to(o.id))::integer;
 BEGIN
-    RETURN CASE WHEN is_resting(o) THEN 1 ELSE allowed_connections(o, p_default) END - (SELECT count(*) FROM lanes_to(o.id))::integer;
+    IF NOT is_resting(o) THEN RETURN v_free; END IF;
+    RETURN least(v_free, 1 - (
+        SELECT count(DISTINCT (l.session_id, l.lane)) FROM leases l
+        WHERE l.origin_id = o.id AND l.granted_at > coalesce(o.refused_at, '-infinity'))::integer);
 END
 $$;
 

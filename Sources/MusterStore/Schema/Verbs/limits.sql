@@ -153,6 +153,24 @@ BEGIN
 END
 $$;
 
+-- Whether a body was cut that had come a long way. No limit does that: an origin, or a line, that does cuts others early by chance.
+CREATE FUNCTION is_late_cut(l leases, f failure) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT f.kind = 'network' AND coalesce(f.status BETWEEN 200 AND 299, false) AND l.durable >= l.resume + hardly_anything()
+$$;
+
+-- Takes in what a failure says of its origin, whatever becomes of the chunk. The caller has locked the origin.
+CREATE FUNCTION heed_origin(l leases, f failure) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM heed_retry_after(l.origin_id, f);
+    IF is_late_cut(l, f) THEN
+        UPDATE origins SET cut_at = statement_timestamp()
+        WHERE id = l.origin_id AND coalesce(cut_at < statement_timestamp() - interval '5 s', true);
+    END IF;
+END
+$$;
+
 -- Whether a limit may be one for so many seconds, which passes: its origin has served within the time that such a limit lasts. Nobody waits for it for ever: it may be the file's own refusal, where no worker could see that.
 CREATE FUNCTION may_pass(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
@@ -221,7 +239,10 @@ DECLARE
         SELECT s.failures < CASE WHEN v_serves THEN 16 WHEN f.kind = 'network' AND served_beside(l) = 0 THEN 3 ELSE 9 END
         FROM sources s WHERE s.task_id = t.id AND s.ordinal = l.source);
 BEGIN
-    IF f.kind = 'network' THEN RETURN l.durable < l.resume + hardly_anything() AND (f.status IS NULL OR v_is_new); END IF;
+    IF f.kind = 'network' THEN
+        RETURN l.durable < l.resume + hardly_anything()
+            AND (f.status IS NULL OR v_is_new AND coalesce(o.cut_at < statement_timestamp() - interval '1 min', true));
+    END IF;
     IF f.status = ANY (o.limits_with) THEN RETURN true; END IF;
     IF t.planned THEN RETURN has_worked(t, l.source); END IF;
     IF is_believed(o, f.status) OR EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source)

@@ -132,6 +132,54 @@ BEGIN
 END
 $$;
 
+-- Chunks of files of which nothing is known yet, and that wait at an origin which is left alone for longer than a second, go to the next of their sources
+-- whose origin is not: whoever named several wants the file, and not the pause. p_limit chunks of each such origin are looked at, and the next time
+-- those behind them. Returns how many have moved.
+CREATE FUNCTION leave_resting_origins(p_limit integer) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_chunks bigint[];
+    v_groups bigint[];
+    v_moved bigint;
+BEGIN
+    WITH resting AS (
+        SELECT o.id, o.moved_to FROM origins o WHERE o.not_before > statement_timestamp() + interval '1 s'
+    ), looked AS MATERIALIZED (
+        SELECT r.id AS origin_id, c.id, c.group_id
+        FROM resting r CROSS JOIN LATERAL (
+            SELECT c.id, c.group_id FROM ready_chunks c
+            WHERE c.origin_id = r.id AND c.may_move AND c.status = 'ready' AND c.id > r.moved_to ORDER BY c.id LIMIT p_limit) AS c
+    ), turned AS (
+        -- As a rule there are fewer, and nothing is written.
+        UPDATE origins o SET moved_to = n.last
+        FROM (
+            SELECT r.id, CASE WHEN count(l.id) = p_limit THEN max(l.id) ELSE 0 END AS last
+            FROM resting r LEFT JOIN looked l ON l.origin_id = r.id GROUP BY 1
+        ) AS n
+        WHERE o.id = n.id AND o.moved_to <> n.last
+    )
+    SELECT array_agg(l.id), array_agg(DISTINCT l.group_id) INTO v_chunks, v_groups FROM looked l;
+    IF v_chunks IS NULL THEN RETURN 0; END IF;
+    v_groups := lock_free_groups(v_groups);
+    WITH picked AS MATERIALIZED (
+        SELECT c.id, s.ordinal, s.origin_id
+        FROM ready_chunks c
+        JOIN tasks t ON t.id = c.task_id AND NOT t.planned
+        CROSS JOIN LATERAL (
+            SELECT s.ordinal, o.id AS origin_id
+            FROM sources s JOIN origins o ON o.id = coalesce(s.fresh_origin_id, s.origin_id)
+            WHERE s.task_id = t.id AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version AND NOT is_resting(o)
+            ORDER BY s.ordinal <= c.source, s.ordinal LIMIT 1
+        ) AS s
+        WHERE c.id = ANY (v_chunks) AND c.group_id = ANY (v_groups) AND c.status = 'ready' AND c.kind = 'fetch'
+        FOR UPDATE OF c SKIP LOCKED
+    )
+    UPDATE ready_chunks c SET source = p.ordinal, origin_id = p.origin_id FROM picked p WHERE c.id = p.id;
+    GET DIAGNOSTICS v_moved = ROW_COUNT;
+    RETURN v_moved;
+END
+$$;
+
 -- Hands the chunks of one source that are not leased to another source.
 CREATE FUNCTION move_chunks(p_task bigint, p_from integer, p_to integer) RETURNS void
 LANGUAGE plpgsql AS $$

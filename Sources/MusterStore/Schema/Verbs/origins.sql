@@ -22,6 +22,8 @@ BEGIN
     UPDATE origins o
     SET not_before = greatest(o.not_before,
             statement_timestamp() + least(3600, f.retry_after) * interval '1 s' * (1 + f.random / 10)),
+        -- Lanes that are opened later are those that try it.
+        refusals = decayed(o.refusals, o.refused_at, 0), refused_at = statement_timestamp(),
         -- What an operator paused stays as it is.
         try_at = CASE WHEN NOT is_resting(o) OR o.try_at IS NOT NULL THEN statement_timestamp() + interval '10 s' END
     WHERE o.id = p_origin AND recent_answers(o) <= 8 * (decayed(o.refusals, o.refused_at, 0) + 1);
@@ -120,8 +122,9 @@ BEGIN
         answers = CASE WHEN n.at IS NULL THEN decayed(o.answers, o.rate_at, n.answers) ELSE n.answers END,
         rate_at = coalesce(n.at, statement_timestamp()), out_since = NULL,
         limits_with = ARRAY(SELECT DISTINCT status FROM unnest(o.limits_with || n.forgave) AS u (status) WHERE status IS NOT NULL),
-        -- It has served somebody since one lane may try it.
-        not_before = CASE WHEN n.answers > 0 AND o.try_at IS NOT NULL AND o.refused_at < statement_timestamp() - interval '10 s'
+        -- It has served somebody since one lane may try it, or serves the one that does.
+        not_before = CASE WHEN o.try_at IS NOT NULL AND o.refused_at < statement_timestamp() - interval '10 s' AND (n.answers > 0 OR EXISTS (
+                SELECT FROM leases l WHERE l.origin_id = o.id AND l.granted_at > o.refused_at AND l.durable >= l.resume + hardly_anything()))
             THEN NULL ELSE o.not_before END
     FROM (
         SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, array_agg(DISTINCT forgave) AS forgave,

@@ -23,7 +23,7 @@ BEGIN
         RETURNING l.*, heads_lane(l) AS heads
     ), returned AS (
         INSERT INTO ready_chunks (id, kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, crc,
-            rank, attempts, deaths, moves, remove_path, remove_size, remove_group, remove_failure)
+            rank, attempts, deaths, moves, remove_path, remove_size, remove_group, remove_failure, may_move)
         SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink,
             l.version, l.first, l.last, l.durable, l.crc, l.rank,
             -- Progress clears the record, unless it is lost with its lease.
@@ -31,7 +31,8 @@ BEGIN
             -- What waits in a lane was not worked on.
             CASE WHEN NOT p_lost OR NOT l.heads OR l.session_id = ANY (p_killed) THEN l.deaths
                 WHEN l.durable > l.resume AND goes_on(t) THEN 1 ELSE l.deaths + 1 END,
-            l.moves, l.remove_path, l.remove_size, l.remove_group, l.remove_failure
+            l.moves, l.remove_path, l.remove_size, l.remove_group, l.remove_failure,
+            coalesce(l.kind = 'fetch' AND NOT t.planned AND t.mirrors > 1, false)
         FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
         -- The source may have got a fresh URL at another origin meanwhile.
         LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch'
@@ -218,10 +219,11 @@ BEGIN
         VALUES ('purge', p_task, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(p_task),
             CASE WHEN v_state = 'failed' AND had_path_last(t) THEN t.path END);
     END IF;
-    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, rank, attempts, deaths, status)
+    INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, rank, attempts, deaths, status, may_move)
     VALUES (p_task, t.group_id, v_origin, v_source, t.sink, t.version + 1, 0,
         CASE WHEN v_rung <> 'chunks' THEN t.expected_size ELSE least(t.expected_size, p_first_chunk) END,
-        chunk_rank('fetch', t.priority, true), p_attempts, p_deaths, CASE WHEN v_state = 'queued' THEN 'ready' ELSE 'parked' END)
+        chunk_rank('fetch', t.priority, true), p_attempts, p_deaths, CASE WHEN v_state = 'queued' THEN 'ready' ELSE 'parked' END,
+        t.mirrors > 1)
     RETURNING id INTO v_chunk;
     RETURN v_chunk;
 END
@@ -248,10 +250,11 @@ BEGIN
         DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' RETURNING *
     )
     INSERT INTO ready_chunks (id, kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, crc, rank,
-        status, attempts, deaths, moves)
+        status, attempts, deaths, moves, may_move)
     SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink, l.version,
-        l.first, l.last, l.durable, l.crc, l.rank, 'parked', l.attempts, l.deaths, l.moves
-    FROM taken l LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch';
+        l.first, l.last, l.durable, l.crc, l.rank, 'parked', l.attempts, l.deaths, l.moves, coalesce(l.kind = 'fetch' AND NOT t.planned AND t.mirrors > 1, false)
+    FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
+    LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch';
     UPDATE ready_chunks SET status = 'parked', not_before = NULL
     WHERE task_id = ANY (p_tasks) AND status <> 'parked' AND kind <> 'purge';
 END
