@@ -84,9 +84,11 @@ struct GroupExplanation: Sendable {
             tasks: facts.unfinished)
     }
 
-    /// What helps a group that waits in vain for another one.
+    /// What helps a group that waits in vain for another one. A retry leaves cancelled tasks as they are, and nobody removes a group that another one
+    /// waits for: new tasks alone begin its next generation.
     static func remedy(_ other: GroupFacts.Prerequisite) -> String {
-        other.state == .cancelled ? "remove it, and add it anew" : "muster retry \(ShellWord(other.group))"
+        let name = ShellWord(other.group)
+        return other.state == .cancelled ? "muster add \(name) --reopen … with new tasks" : "muster retry \(name)"
     }
 
     /// How a group has ended, after "has".
