@@ -90,6 +90,8 @@ enum FailureAdvice {
                 text:
                     "it is the proxy that fails: check --proxy, or http_proxy and its like; --proxy direct asks without one",
                 place: .asking)
+        case .refusedAddress where says("a scheme that is not followed"):
+            Advice(text: "its redirect leads neither to http nor to https: check the URL")
         case .refusedAddress:
             Advice(
                 text: "the address may not be fetched from: --allow-address ADDRESS permits it", place: .coordinator)

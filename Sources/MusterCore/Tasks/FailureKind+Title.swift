@@ -21,8 +21,8 @@ extension FailureKind {
         var title =
             isOfStorage && Self.isOfQuota(detail)
             ? "quota used up" : title(status: status, isDecided: isDecided, detail: detail)
-        let detail =
-            detail.hasPrefix("\(words(isDecided)): ") ? String(detail.dropFirst(words(isDecided).count + 2)) : detail
+        let kind = words(isDecided, detail)
+        let detail = detail.hasPrefix("\(kind): ") ? String(detail.dropFirst(kind.count + 2)) : detail
         if let status, status < 400, detail.contains("answered \(status)") { title = words(isDecided) }
         if let source, !isOfStorage { title += "\(self == .proxy ? " for" : " from") \(source)" }
         if self == .network, let (place, reason) = Self.unconnected(detail) {
@@ -77,6 +77,7 @@ extension FailureKind {
         case .changed: "file keeps changing"
         case .digestMismatch: "wrong digest"
         case .sizeMismatch: "wrong size"
+        case .refusedAddress where detail.contains("unsupported scheme: "): "unsupported scheme"
         case .refusedAddress: "address not permitted"
         case .authentication: "no credentials"
         case .notFound: "not found"

@@ -87,7 +87,17 @@ extension Transfer {
         if case .reset(let detail) = error, request.httpVersion == .priorKnowledge, code == CURLE_GOT_NOTHING {
             return .streamReset(detail)
         }
+        if case .unsupportedScheme(let detail) = error, easy.integer(CURLINFO_REDIRECT_COUNT) > 0 {
+            return .unsupportedScheme(Self.unfollowed(detail))
+        }
         return error
+    }
+
+    /// What libcurl says of the scheme that a redirect leads to, which it names where it knows that one.
+    private static func unfollowed(_ detail: TransferError.Detail) -> TransferError.Detail {
+        let scheme = detail.message.firstMatch(of: /Protocol "([^"]+)"/).map { ": \($0.output.1)" } ?? ""
+        return TransferError.Detail(
+            code: detail.code, message: "a redirect leads to a scheme that is not followed\(scheme)")
     }
 
     /// Whether the place is the origin's to which, as libcurl says, no connection came about; where a proxy is asked, the other place is the proxy's.

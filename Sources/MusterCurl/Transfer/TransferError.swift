@@ -151,8 +151,10 @@ extension TransferError {
             case CURLE_RECV_ERROR, CURLE_GOT_NOTHING: .reset(detail)
             case CURLE_HTTP2, CURLE_HTTP2_STREAM: .streamReset(detail)
             case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects(detail)
-            // The same code tells of status lines that are none: only a sentence on the "Protocol" is about the scheme.
-            case CURLE_UNSUPPORTED_PROTOCOL where !message.lowercased().contains("protocol"): .protocolViolation(detail)
+            // The same code tells of status lines that are none: only a sentence on the "Protocol", or on the "URL scheme", is about the scheme.
+            case CURLE_UNSUPPORTED_PROTOCOL
+            where !message.lowercased().contains("protocol") && !message.contains("URL scheme"):
+                .protocolViolation(detail)
             case CURLE_UNSUPPORTED_PROTOCOL: .unsupportedScheme(detail)
             case CURLE_URL_MALFORMAT: .malformedURL(detail)
             // Our own callbacks end a transfer by other words; what is left are contents that can't be decoded.

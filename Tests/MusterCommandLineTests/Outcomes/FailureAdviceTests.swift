@@ -20,6 +20,7 @@ struct FailureAdviceTests {
         let details = [
             "", "it can't be read again to prove its end", "what came can't be gone on with",
             "what came can't be gone on with: it has no validator", "too many redirects",
+            "unsupported scheme: a redirect leads to a scheme that is not followed: file",
             "a different file stands at a", "it is no regular file", "SSL certificate problem",
             "it was not done within 3 s of when it was added or retried", "the group was not done within 3 s",
             "env:KEY is not set", "env:KEY is not among the variables that this worker gives to the source",
@@ -78,6 +79,17 @@ struct FailureAdviceTests {
         let advice = try #require(
             FailureAdvice.advice(FailureDocument(kind: .network, detail: detail, at: Samples.moment, status: 200)))
         #expect(advice.text.contains(text), "\(advice.text)")
+    }
+
+    /// No option has such a redirect followed.
+    @Test func aRedirectToAnotherSchemeIsNoMatterOfAddresses() throws {
+        let advice = try #require(
+            FailureAdvice.advice(
+                FailureDocument(
+                    kind: .refusedAddress,
+                    detail: "unsupported scheme: a redirect leads to a scheme that is not followed: file",
+                    at: Samples.moment, status: 302)))
+        #expect(advice.text.hasSuffix("check the URL") && advice.place == nil, "\(advice)")
     }
 
     @Test func adviceNamesOptionsThatTheCommandsHave() { Self.failures.forEach(checkOptions) }

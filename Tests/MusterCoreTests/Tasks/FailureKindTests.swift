@@ -80,6 +80,19 @@ struct FailureKindTests {
                 == "too slow (status 206): below 1024 bytes/s")
     }
 
+    /// No address is what is wrong.
+    @Test func aRedirectToAnotherSchemeIsToldAsThat() {
+        let reason = "a redirect leads to a scheme that is not followed: file"
+        #expect(
+            FailureKind.refusedAddress.text(
+                status: 302, source: "http://a.example/f", detail: "unsupported scheme: \(reason)", isDecided: true)
+                == "unsupported scheme (status 302) from http://a.example/f: \(reason)")
+        #expect(
+            FailureKind.refusedAddress.text(
+                status: nil, source: nil, detail: "the address 127.0.0.1 is not allowed", isDecided: true)
+                == "address not permitted: the address 127.0.0.1 is not allowed")
+    }
+
     @Test func aHostThatIsNotFoundIsNamedOnce() {
         let detail = "name not resolved: Could not resolve host: mirror.example"
         #expect(
