@@ -20,9 +20,11 @@ struct Advice: Hashable, Sendable {
         case worker(option: String)
         /// How much time it has can be changed.
         case deadline
+        /// What a task says of itself is said when it is added.
+        case task
 
-        /// How it is said of a group, whose name is that of a shell.
-        func way(_ name: String) -> String {
+        /// How it is said of a group, or of one of its tasks; the name and the key are those of a shell.
+        func way(_ name: String, key: String? = nil) -> String {
             switch self {
             case .asking: "such options are changed with: muster set \(name) …, and then: muster retry \(name)"
             case .making: "a group keeps such options: muster remove \(name), and then muster add \(name) … with them"
@@ -32,6 +34,9 @@ struct Advice: Hashable, Sendable {
                 "its worker gives it (muster up, muster work) with: \(option); and then: muster retry \(name)"
             case .deadline:
                 "more time is given with: muster limit \(name) --deadline 2h, and then: muster retry \(name)"
+            case .task:
+                "a task keeps its own deadline: muster remove \(name) \(key ?? "KEY"), and then muster add \(name) --reopen -i MANIFEST with another one; "
+                    + "for the same time once more: muster retry \(name)\(key.map { " \($0)" } ?? "")"
             }
         }
     }
@@ -120,8 +125,10 @@ enum FailureAdvice {
         case .noSpace where says("the whole file system has"):
             Advice(text: "it is larger than the file system: use a directory on a larger one")
         case .noSpace, .storageFull: FailureKind.isOfQuota(failure.detail) ? quota : room
-        // The time of a file of its own begins anew with each retry.
-        case .deadline: says("added or retried") ? nil : Advice(text: "there was too little time", place: .deadline)
+        // The task's own time begins anew with each retry, and the group's deadline does not change it.
+        case .deadline where says("added or retried"):
+            Advice(text: "it has a deadline of its own, which was too short: give it a longer one", place: .task)
+        case .deadline: Advice(text: "there was too little time", place: .deadline)
         case .network where failure.detail.hasSuffix(": Connection refused"):
             Advice(text: "nothing answers there: check host and port of the URL, and whether the server runs")
         case .network, .timeout, .tooSlow, .httpStatus, .changed, .poison, .unreadable: nil
@@ -263,7 +270,7 @@ enum FailureAdvice {
     /// How what helps is said of a task of a group: a retry alone brings the same again. `nil` where there is nothing to be said.
     static func way(_ advice: Advice, group: String, key: String) -> String? {
         let (name, task) = ("\(ShellWord(group))", "\(ShellWord(group)) \(ShellWord(key))")
-        guard isInTheWay(advice) else { return advice.place?.way(name) }
+        guard isInTheWay(advice) else { return advice.place?.way(name, key: "\(ShellWord(key))") }
         return
             "once it is moved away: muster retry \(task); for the options, which a group keeps: muster remove \(task), and then "
             + "muster add OTHER-GROUP … with one of them"
@@ -279,7 +286,7 @@ enum FailureAdvice {
             )
         }
         if known.contains(room) { lines.append("with --on-full wait the same command waits for room and goes on") }
-        if tasks.isEmpty || known.contains(where: { $0 == nil || $0 == room }) {
+        if tasks.isEmpty || known.contains(where: { $0 == nil || $0 == room || $0?.place == .task }) {
             lines.append(
                 "run the same command again, which goes on where it stopped; --tries N has it try more often, such as through a longer outage"
             )

@@ -241,4 +241,23 @@ struct ExplanationTextTests {
                     "more time is given with: muster limit g --deadline 2h, and then: muster retry g",
                 ])
     }
+
+    /// The deadline of the group is another one, and a retry gives the task the same time once more.
+    @Test func aTaskThatFailedByItsOwnDeadlineIsAddedWithAnother() throws {
+        let late = FailureDocument(
+            kind: .deadline, detail: "it was not done within 3 s of when it was added or retried", at: Samples.moment)
+        #expect(
+            FailureAdvice.groupHints([task(.failed, failure: late)], of: "g")
+                == [
+                    "a/b.tar: it has a deadline of its own, which was too short: give it a longer one",
+                    "a task keeps its own deadline: muster remove g KEY, and then muster add g --reopen -i MANIFEST with another one; "
+                        + "for the same time once more: muster retry g",
+                ])
+        let advice = try #require(FailureAdvice.advice(late))
+        let way = FailureAdvice.way(advice, group: "g", key: "a b")
+        #expect(
+            way?.contains("muster remove g 'a b', and then") == true && way?.hasSuffix("muster retry g 'a b'") == true)
+        #expect(
+            FailureAdvice.lines([task(.failed, failure: late)]).last?.hasPrefix("run the same command again") == true)
+    }
 }

@@ -105,6 +105,7 @@ struct FailureAdviceTests {
             case .coordinator: ["up", "serve"]
             case .worker: ["up", "work"]
             case .deadline: ["limit"]
+            case .task: ["add"]
             // It is said of get alone.
             case nil: ["get"]
             }
