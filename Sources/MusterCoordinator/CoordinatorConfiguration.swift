@@ -50,7 +50,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var eventRetention: Duration = .seconds(30 * 86_400)
     /// How often a chunk is tried without progress.
     public var attempts: Int32 = Limits.attempts
-    /// How often a chunk is tried whose origin nobody reaches: its name is unknown, or it refuses connections or closes them before a byte of the content.
+    /// How often a chunk is tried where nobody is reached of an origin that has not served lately, nobody answers in time, or a directory is closed to the
+    /// worker.
     public var unreachedAttempts: Int32 = Limits.attempts
     /// Whether the same process starts the database, and says what becomes of it.
     public var ownsDatabase = false

@@ -43,7 +43,7 @@ struct ClientOptions: ParsableArguments {
 struct CoordinatorOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "How long a worker may be silent before its work goes to others. (MUSTER_SESSION_TTL; default: 30s)",
+            "How long a worker may be silent before its work goes to others. (MUSTER_SESSION_TTL; default: 30s; get: 5s)",
             valueName: "duration"
         )
     )
@@ -86,8 +86,9 @@ struct CoordinatorOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            How often a file is tried without any progress until it is given up, 1 to 100. (MUSTER_TRIES; default: 8, and 3 with \
-            get while its origin refuses connections or its name is unknown)
+            How often a file is tried without any progress until it is given up, 1 to 100. (MUSTER_TRIES; default: 8; get: 3 \
+            where nobody is reached of an origin that has not served lately, nobody answers in time, or a directory may not be \
+            written to)
             """,
             valueName: "n"
         )
