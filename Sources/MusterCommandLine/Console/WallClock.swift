@@ -15,6 +15,8 @@ struct WallClock: Sendable {
     let now: Timestamp
     /// Seconds east of UTC at a moment in seconds since 1970.
     let offset: @Sendable (Int64) -> Int64
+    /// Whether moments name the clock's zone, as they have to beside hours in another one.
+    private var namesZone = false
 
     /// A clock in a time zone: that of this process if none is given.
     init(now: Timestamp, offset: @escaping @Sendable (Int64) -> Int64 = WallClock.ownOffset) {
@@ -24,6 +26,13 @@ struct WallClock: Sendable {
 
     /// The clock of this machine, which may differ a little from the database's.
     static var ofThisMachine: WallClock { WallClock(now: .ofThisMachine) }
+
+    /// The same clock, whose moments name its zone.
+    var withZone: WallClock {
+        var clock = self
+        clock.namesZone = true
+        return clock
+    }
 
     /// What the system's zone says.
     private static func ownOffset(_ seconds: Int64) -> Int64 {
@@ -37,8 +46,17 @@ struct WallClock: Sendable {
     /// `2026-03-01 13:00:00`, for lists of what was.
     func moment(_ moment: Timestamp) -> String {
         let seconds = Self.seconds(moment)
-        let local = Timestamp(microseconds: (seconds + offset(seconds)) * 1_000_000).description
-        return "\(local.prefix(10)) \(local.dropFirst(11).prefix(8))"
+        let east = offset(seconds)
+        let local = Timestamp(microseconds: (seconds + east) * 1_000_000).description
+        return "\(local.prefix(10)) \(local.dropFirst(11).prefix(8))" + (namesZone ? " \(Self.zone(east))" : "")
+    }
+
+    /// `UTC`, or `UTC+05:30`: a zone so many seconds east of it.
+    private static func zone(_ east: Int64) -> String {
+        guard east != 0 else { return "UTC" }
+        let minutes = abs(east) / 60
+        func padded(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "UTC\(east < 0 ? "-" : "+")\(padded(minutes / 60)):\(padded(minutes % 60))"
     }
 
     /// `12s ago`, `in 2h 5m`, or `now`.
@@ -53,12 +71,18 @@ struct WallClock: Sendable {
         moment.microseconds / 1_000_000 - (moment.microseconds % 1_000_000 < 0 ? 1 : 0)
     }
 
+    /// Whether a sentence of a coordinator tells hours, whose zone it names: `from 22:00 to 06:00 (Europe/Berlin)`.
+    static func tellsHours(_ text: String) -> Bool {
+        text.firstMatch(of: /from \d\d?:\d\d to \d\d?:\d\d \([^)]+\)/) != nil
+    }
+
     /// A sentence of a coordinator, in which moments stand as in JSON.
     func sentence(_ text: String) -> String {
-        text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) { match in
+        let clock = Self.tellsHours(text) ? withZone : self
+        return text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) { match in
             let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
             guard let date = try? style.parse(String(match.output)) else { return String(match.output) }
-            return self.text(Timestamp(microseconds: Int64((date.timeIntervalSince1970 * 1_000).rounded()) * 1_000))
+            return clock.text(Timestamp(microseconds: Int64((date.timeIntervalSince1970 * 1_000).rounded()) * 1_000))
         }
     }
 }

@@ -9,6 +9,7 @@ enum GroupExplanationText {
     static func lines(
         _ explanation: GroupExplanationDocument, failures: [TaskDocument] = [], clock: WallClock = .ofThisMachine
     ) -> [String] {
+        let clock = WallClock.tellsHours(explanation.summary) ? clock.withZone : clock
         let group = explanation.group
         let snapshot = ProgressSnapshot(group: group)
         var lines = [

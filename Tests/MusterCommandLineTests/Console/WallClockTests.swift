@@ -25,6 +25,18 @@ struct WallClockTests {
         }
     }
 
+    /// The hours of a group are those of a zone that may be another one.
+    @Test(
+        arguments: [
+            (3_600, "13:00:00 UTC+01:00"), (0, "12:00:00 UTC"), (-12_600, "08:30:00 UTC-03:30"),
+        ] as [(Int64, String)])
+    func aMomentBesideHoursNamesItsZone(east: Int64, text: String) {
+        let clock = WallClock(now: Samples.clock.now) { _ in east }
+        let hours = "it runs only from 22:00 to 6:00 (Europe/Berlin); it goes on at"
+        #expect(clock.sentence("\(hours) \(Samples.moment)") == "\(hours) 2026-03-01 \(text) (15s ago)")
+        #expect(!clock.sentence("it goes on at \(Samples.moment)").contains("UTC"))
+    }
+
     /// A line that only came nearer to its moment is no news.
     @Test func progressIsNotRepeatedSinceTimeHasPassed() {
         var progress = PlainProgress()

@@ -86,6 +86,17 @@ struct GroupFactsTests {
                 == ["nightly: succeeded, 1/1 file, 1.2 GiB/2.6 GiB", "It has succeeded."])
     }
 
+    @Test func theExplanationOfAGroupOutsideOfItsHoursNamesBothZones() {
+        let explanation = GroupExplanationDocument(
+            group: Samples.group(), summary: "It may run only from 22:00 to 06:00 (Asia/Tokyo), which is not now.",
+            next: "it goes on at \(Samples.moment)",
+            waits: [.init(reason: .windowClosed, detail: "not now", tasks: 1, until: Samples.moment)],
+            slowestOrigin: nil, criticalPath: ["its window has to open at \(Samples.moment)"],
+            eta: .init(seconds: nil, earliest: Samples.moment, because: "its window is closed"), at: Samples.moment)
+        let lines = GroupExplanationText.lines(explanation, clock: Samples.clock)
+        #expect(lines.filter { $0.contains("2026-03-01 13:00:00 UTC+01:00 (15s ago)") }.count == 3, "\(lines)")
+    }
+
     @Test func theExplanationOfAGroup() {
         let explanation = GroupExplanationDocument(
             group: Samples.group(),
