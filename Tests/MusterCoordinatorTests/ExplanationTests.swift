@@ -90,6 +90,7 @@ struct ExplanationTests {
         #expect(Explanation(facts: facts).document.next?.hasSuffix("as things go at \(Self.later)") == true)
         var paused = Self.facts()
         paused.origins[0].pausedUntil = Timestamp(microseconds: Self.later.microseconds + 60_000_000)
+        paused.origins[0].isTried = true
         #expect(Explanation(facts: paused).document.next == "it goes on at 2026-03-01T12:02:00.000Z")
         paused.task.retry = .init(number: 2, inSeconds: 60)
         #expect(Explanation(facts: paused).document.next == "it goes on at \(Self.later)")
@@ -181,6 +182,8 @@ struct ExplanationTests {
         let document = Explanation(facts: facts).document
         #expect(document.waits.map(\.reason) == [.originPaused] && document.waits[0].until == Self.later)
         #expect(document.summary == "The origin https://a.example:443 is paused.")
+        let sooner = "muster origins set https://a.example:443 --pause-until none"
+        #expect(document.next == "it goes on at \(Self.later); sooner with: \(sooner)")
         facts.origins.append(.init(key: "https://b.example:443", pausedUntil: nil, leases: 0, allowed: 8))
         #expect(reasons(facts) == [.workersBusy])
     }

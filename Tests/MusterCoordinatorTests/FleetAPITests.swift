@@ -116,6 +116,12 @@ struct FleetAPITests {
             #expect(none.leases.isEmpty)
             let explanation = try await coordinator.client.explanation(of: "a", in: "g")
             #expect(explanation.waits.map(\.reason) == [.originPaused] && explanation.waits[0].until != nil)
+            let command = "sooner with: muster origins set \(Self.key) --pause-until none"
+            #expect(explanation.next?.hasSuffix(command) == true)
+            let ofGroup = try await coordinator.client.groupExplanation(of: "g")
+            #expect(ofGroup.next?.hasSuffix(command) == true)
+            let notes = try await coordinator.client.group("g").notes
+            #expect(notes.contains { $0.hasSuffix(command) }, "\(notes)")
             async let polled = coordinator.client.sync(
                 session.id, SyncRequest(sequence: 2, settled: 1, room: 4, waitMilliseconds: 5_000))
             _ = try await coordinator.client.setOrigin(Self.key, OriginPatch(pausedUntil: .clear))

@@ -126,11 +126,12 @@ extension GroupDocument {
     private static func origins(_ record: GroupRecord) -> String? {
         guard let first = record.pausedOrigins.first, let until = record.originsPausedUntil else { return nil }
         let count = record.pausedOrigins.count
-        let tried = record.areOriginsTried ? "; \(WaitSentence.tried)" : ""
+        let sooner = WaitSentence.sooner(first, until: until, isTried: record.areOriginsTried, at: record.at)
+        let end = record.areOriginsTried ? WaitSentence.tried : sooner
         return
             (count == 1
             ? "the origin \(first) is paused until \(until)"
-            : "\(count) of its origins are paused; \(first) goes on at \(until)") + tried
+            : "\(count) of its origins are paused; \(first) goes on at \(until)") + (end.map { "; \($0)" } ?? "")
     }
 
     private static func members(_ record: GroupRecord) -> [String] {

@@ -268,7 +268,11 @@ extension Explanation {
                 (["it is tried again\(when)" + (retry?.count.map { ", \($0)" } ?? ""), retry?.end].compactMap { $0 })
                 .joined(separator: ", ")
         case .sameFile: return WaitSentence.afterSameFile
-        case .originPaused: return "it goes on\(when)"
+        case .originPaused:
+            let sooner = facts.origins.compactMap {
+                WaitSentence.sooner($0.key, until: $0.pausedUntil, isTried: $0.isTried, at: facts.at)
+            }.first
+            return "it goes on\(when)\(sooner.map { "; \($0)" } ?? "")"
         case .groupFull: return "it goes on when another transfer of the group ends"
         case .originFull: return "it goes on when another transfer from there ends"
         case .prerequisites: return "it begins when the groups that it waits for allow it"

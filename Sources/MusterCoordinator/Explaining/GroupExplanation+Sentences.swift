@@ -82,7 +82,11 @@ extension GroupExplanation {
         case .resolver: return "it goes on with the fresh URLs"
         case .backoff: return "it is tried again\(when)"
         case .sameFile: return WaitSentence.afterSameFile
-        case .originPaused: return "it goes on\(when)"
+        case .originPaused:
+            let sooner = facts.origins.filter { $0.ready.number > 0 }.compactMap {
+                WaitSentence.sooner($0.key, until: $0.pausedUntil, isTried: $0.isTried, at: facts.at)
+            }.first
+            return "it goes on\(when)\(sooner.map { "; \($0)" } ?? "")"
         case .groupFull: return "it goes on when another transfer of the group ends"
         case .originFull: return "it goes on when another transfer from there ends"
         case .rateLimited: return "it goes on at this rate"

@@ -87,6 +87,13 @@ enum WaitSentence {
     /// What is done about an origin that asked to be left alone.
     static let tried = "one connection tries it every 10 s, and ends the pause if it is served"
 
+    /// The command that ends the pause of an origin, which an operator set. There is none for a pause that the origin asked for: it is tried by itself, or is over
+    /// within ten seconds.
+    static func sooner(_ origin: String, until: Timestamp?, isTried: Bool, at now: Timestamp) -> String? {
+        guard !isTried, let until, until.since(now) > .seconds(10) else { return nil }
+        return "sooner with: muster origins set \(ShellWord(origin)) --pause-until none"
+    }
+
     /// For so many seconds an origin has refused connections and served nothing.
     static func outage(_ seconds: Int64) -> String {
         "it refuses connections, and has served nothing for \(DurationNotation.format(.seconds(seconds)))"

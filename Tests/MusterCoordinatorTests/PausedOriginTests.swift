@@ -1,0 +1,45 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterCoordinator
+
+/// What ends the pause of an origin before its time.
+@Suite("Groups whose origin is paused")
+struct PausedOriginTests {
+    /// All of a group waits for one origin, which is paused for an hour.
+    private static var facts: GroupFacts {
+        var facts = GroupExplanationTests.facts()
+        (facts.group.tasks.active, facts.connections) = (0, 0)
+        facts.origins = [GroupExplanationTests.origin(own: 0, ready: 6)]
+        facts.origins[0].pausedUntil = GroupExplanationTests.later
+        return facts
+    }
+
+    private func next(_ facts: GroupFacts) -> String? { GroupExplanation(facts: facts).document.next }
+
+    @Test func aPauseThatAnOperatorSetEndsByTheCommandThatIsNamed() {
+        #expect(
+            next(Self.facts)
+                == "it goes on at \(GroupExplanationTests.later); sooner with: muster origins set https://a.example:443 --pause-until none"
+        )
+    }
+
+    /// What it asked for itself, or is over within seconds.
+    @Test func aPauseThatTheOriginAskedForNamesNoCommand() {
+        var facts = Self.facts
+        facts.origins[0].isTried = true
+        #expect(next(facts) == "it goes on at \(GroupExplanationTests.later)")
+        facts.origins[0].isTried = false
+        facts.origins[0].pausedUntil = GroupExplanationTests.soon
+        #expect(next(facts) == "it goes on at \(GroupExplanationTests.soon)")
+    }
+
+    @Test func theOriginThatAnOperatorPausedIsNamedAmongOthers() {
+        var facts = Self.facts
+        facts.origins[0].isTried = true
+        facts.origins.append(GroupExplanationTests.origin("b", own: 0, ready: 1))
+        facts.origins[1].pausedUntil = GroupExplanationTests.later
+        #expect(next(facts)?.hasSuffix("set https://b.example:443 --pause-until none") == true)
+    }
+}
