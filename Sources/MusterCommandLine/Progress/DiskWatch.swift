@@ -158,13 +158,13 @@ struct DiskWatch {
 
     /// What is said of a full disk: how much is missing, and what was refused.
     private func text(_ document: GroupDocument, _ sinks: [SinkStatus]) async -> [String] {
-        var lines: [String] = []
+        var refused: (path: String, detail: String)?
         var details = sinks.compactMap(\.detail)
         // A file that has no room is refused before its size counts for the group.
         if let task = try? await client.tasksInTrouble(of: group, limit: 1).first, let failure = task.failure,
             failure.kind.isLackOfRoom
         {
-            lines.append("  \(task.path): \(failure.detail)")
+            refused = (task.path, failure.detail)
             details.append(failure.detail)
         }
         let text =
@@ -174,7 +174,15 @@ struct DiskWatch {
                 document, free: Directories.freeBytes(below: directory),
                 owed: max(room.owedBytes, SinkConfiguration.Identity.holdsDatabase.keptBytes),
                 isQuota: details.contains(where: FailureKind.isOfQuota), directory: directory.string)
-        return [text] + lines
+        return [text] + (refused.map { [Self.line($0.path, $0.detail, below: text)] } ?? [])
+    }
+
+    /// The line about a file that was refused, below what is said of the disk. What was free when it was refused is another number than what is free for files
+    /// now, and is told only where that is not.
+    static func line(_ path: String, _ detail: String, below text: String) -> String {
+        let isTold = text.firstRange(of: " are free") != nil
+        let needs = isTold ? detail.replacing(/, \d[^,;]* are free/, with: "") : detail
+        return "  \(path): \(needs)"
     }
 
     /// Why the directory takes no writes, for another reason than room; `nil` as long as a worker or the coordinator shows that it does.

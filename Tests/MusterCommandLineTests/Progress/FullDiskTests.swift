@@ -37,6 +37,19 @@ struct FullDiskTests {
         #expect(text(done: 0, total: 0, unknown: 1, free: gibibyte) == "/srv has no room for a file: 1.0 GiB are free")
     }
 
+    /// A file was refused at another moment, with what was free then.
+    @Test func whatIsFreeIsToldOnce() {
+        let text = "/srv has no room for a file: 23.1 MiB are free, 32.0 MiB are kept for its database"
+        let needs = "the file needs 76.3 MiB more"
+        #expect(DiskWatch.line("a", "\(needs), 39.1 MiB are free", below: text) == "  a: \(needs)")
+        #expect(
+            DiskWatch.line("a", "\(needs), 39 are free, the whole file system has 64.0 MiB", below: text)
+                == "  a: \(needs), the whole file system has 64.0 MiB")
+        #expect(
+            DiskWatch.line("a", "\(needs), 39.1 MiB are free", below: "/srv is full")
+                == "  a: \(needs), 39.1 MiB are free")
+    }
+
     @Test func aGroupLacksRoomWhenNothingElseIsLeftOfIt() {
         var group = Samples.group(total: 3, succeeded: 1)
         #expect(!DiskWatch.lacksRoom(group))
