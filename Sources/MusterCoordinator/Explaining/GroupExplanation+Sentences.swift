@@ -7,6 +7,10 @@ extension GroupExplanation {
         let group = facts.group
         switch group.state {
         case .succeeded:
+            guard group.tasks.succeeded > 0 else {
+                let why = group.tasks.cancelled > 0 ? ", since its tasks were cancelled" : ""
+                return "It has succeeded: it has no files\(why)."
+            }
             let files =
                 group.tasks.succeeded == 1 ? "its one file stands" : "all of its \(group.tasks.succeeded) files stand"
             let place = "in the sink \"\(group.sink)\""
