@@ -100,7 +100,7 @@ struct TransferContest: Sendable {
         sample.facts = try await fleet.database.since(written).facts(per: files.names.count, unit: "file")
         let target = fleet.sink.appending(group)
         try Bench.check(target, files: files.names.count, size: files.size)
-        try Bench.remove(target)
+        try Bench.clear(target, files: files.names.count, size: files.size)
         _ = try await fleet.client.removeGroup(group)
         return rate(sample)
     }

@@ -35,6 +35,12 @@ struct Bench: Sendable {
         try FileManager.default.removeItem(atPath: path.string)
     }
 
+    /// Removes what a turn has fetched, if it takes much room. Many small files stay until all is measured: a file system may look for a long while
+    /// at what was just deleted before it makes files anew, as ext4 without a journal does for minutes, and the next turns would measure that.
+    static func clear(_ path: FilePath, files count: Int, size: Int64) throws {
+        if Int64(count) * size > 256 << 20 { try remove(path) }
+    }
+
     /// Writes a file.
     static func write(_ bytes: some Sequence<UInt8>, to path: FilePath) throws {
         let file = try FileDescriptor.open(

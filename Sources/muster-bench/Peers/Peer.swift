@@ -45,12 +45,12 @@ struct Peer: Sendable {
     /// The arguments of each of the commands that do a job together, one after the other.
     let commands: @Sendable (FetchJob, FilePath) -> [[String]]
 
-    /// Does a job: fetches everything into a directory, which is made for it and removed afterwards. What is written is on storage at the end,
+    /// Does a job: fetches everything into a directory, which is made for it. What is written is on storage at the end,
     /// as Muster's files are.
     func run(_ bench: Bench, _ job: FetchJob, in parent: FilePath, turn: Int) async throws -> Sample {
         guard let path = InstalledProgram.find(program) else { throw BenchFailure("\(program) is not installed") }
         return try await Self.run(
-            bench, path, commands: { commands(job, $0) }, job, in: parent.appending("peer-\(turn)"))
+            bench, path, commands: { commands(job, $0) }, job, in: parent.appending("\(program)-\(turn)"))
     }
 
     /// Does a job with any program.
@@ -58,7 +58,6 @@ struct Peer: Sendable {
         _ bench: Bench, _ program: FilePath, commands: (FilePath) -> [[String]], _ job: FetchJob, in directory: FilePath
     ) async throws -> Sample {
         try Bench.make(directory)
-        defer { try? Bench.remove(directory) }
         var sample = Sample(value: 0, cpuSeconds: ["own": 0], peakMebibytes: ["own": 0])
         let begin = ContinuousClock.now
         for arguments in commands(directory) {
@@ -69,6 +68,7 @@ struct Peer: Sendable {
         try await bench.flush(directory)
         sample.value = (ContinuousClock.now - begin).seconds
         try Bench.check(directory, files: job.names.count, size: job.size)
+        try Bench.clear(directory, files: job.names.count, size: job.size)
         return sample
     }
 
