@@ -128,8 +128,8 @@ struct FileMark: Hashable, Sendable {
         if isStrangers {
             // Where that can't be written, since the file is another user's, it is counted all the same.
             let counter = Array(owner.installation.utf8)
-            try? file.setAttribute(Self.attribute(ofCountersAt: path), to: counter)
-            try file.synchronize()
+            let isWritten = (try? file.setAttribute(Self.attribute(ofCountersAt: path), to: counter)) != nil
+            if isWritten { try file.synchronize() }
         } else {
             guard found == mark || mark.write(to: file, path: path) || found == nil else { return .refused }
         }

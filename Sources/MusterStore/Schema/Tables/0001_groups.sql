@@ -130,7 +130,7 @@ CREATE TABLE origins (
     not_before       timestamptz,                            -- parked until then, by Retry-After, by an operator (row 25) or by a limit for so many seconds (row 24)
     -- When one lane may try it all the same, since it may have meant one file; NULL where it has not asked to be left alone itself.
     try_at           timestamptz,
-    moved_to         bigint NOT NULL DEFAULT 0,              -- the last chunk that was looked at for another source while it rests
+    looked_up_to     bigint NOT NULL DEFAULT 0,              -- the last chunk that was looked at for another source while it rests
     cut_at           timestamptz,                            -- when it last cut a body that had come a long way: what it cuts early is no limit
     -- How many lanes it may have after it refused because of too many: `heed_limit`. More are allowed with the time since:
     -- `learned_connections`. NULL: it never refused.

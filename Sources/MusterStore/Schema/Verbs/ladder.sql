@@ -11,10 +11,9 @@ BEGIN
 END
 $$;
 
--- Whether each try of a chunk has ended like this one for ten seconds: before an answer, or in the body, after as many bytes each time, a plain GET at the
--- same one. What
--- lasts for less may be an outage, and so may a silence for longer than that of an origin that has served lately, and bodies that end at once where
--- other chunks have failed as well, and nothing comes of the origin.
+-- Whether each try of a chunk has ended like this one for ten seconds: before an answer, or in the body, after as many bytes each time, or a plain GET at
+-- the same byte. What lasts for less may be an outage, and so may a silence for longer than that of an origin that has served lately, and bodies that
+-- end at once where other chunks have failed as well, and nothing comes of the origin.
 CREATE FUNCTION always_ends(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN

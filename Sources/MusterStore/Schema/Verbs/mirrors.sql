@@ -133,8 +133,7 @@ END
 $$;
 
 -- Chunks of files of which nothing is known yet, and that wait at an origin which is left alone for longer than a second, go to the next of their sources
--- whose origin is not: whoever named several wants the file, and not the pause. p_limit chunks of each such origin are looked at, and the next time
--- those behind them. Returns how many have moved.
+-- whose origin is not. p_limit chunks of each such origin are looked at, and the next time those behind them. Returns how many have moved.
 CREATE FUNCTION leave_resting_origins(p_limit integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -143,20 +142,20 @@ DECLARE
     v_moved bigint;
 BEGIN
     WITH resting AS (
-        SELECT o.id, o.moved_to FROM origins o WHERE o.not_before > statement_timestamp() + interval '1 s'
+        SELECT o.id, o.looked_up_to FROM origins o WHERE o.not_before > statement_timestamp() + interval '1 s'
     ), looked AS MATERIALIZED (
         SELECT r.id AS origin_id, c.id, c.group_id
         FROM resting r CROSS JOIN LATERAL (
             SELECT c.id, c.group_id FROM ready_chunks c
-            WHERE c.origin_id = r.id AND c.may_move AND c.status = 'ready' AND c.id > r.moved_to ORDER BY c.id LIMIT p_limit) AS c
+            WHERE c.origin_id = r.id AND c.may_move AND c.status = 'ready' AND c.id > r.looked_up_to ORDER BY c.id LIMIT p_limit) AS c
     ), turned AS (
         -- As a rule there are fewer, and nothing is written.
-        UPDATE origins o SET moved_to = n.last
+        UPDATE origins o SET looked_up_to = n.last
         FROM (
             SELECT r.id, CASE WHEN count(l.id) = p_limit THEN max(l.id) ELSE 0 END AS last
             FROM resting r LEFT JOIN looked l ON l.origin_id = r.id GROUP BY 1
         ) AS n
-        WHERE o.id = n.id AND o.moved_to <> n.last
+        WHERE o.id = n.id AND o.looked_up_to <> n.last
     )
     SELECT array_agg(l.id), array_agg(DISTINCT l.group_id) INTO v_chunks, v_groups FROM looked l;
     IF v_chunks IS NULL THEN RETURN 0; END IF;
