@@ -94,12 +94,12 @@ let package = Package(
                     "Schema/Verbs",
                     [
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "conditions",
-                        "cuts", "deadlines",
-                        "deliveries", "doubles", "events", "failures", "grants", "incarnation", "ladder", "lanes",
-                        "limits", "mirrors", "once", "origins", "outages", "paths", "preemption", "purges", "questions",
-                        "reports", "requests", "returns", "reuse", "sessions", "shares", "sharing", "slices",
-                        "stragglers", "verbs", "wholeness", "windows",
-                    ])),
+                        "cuts", "deadlines", "deliveries", "doubles", "events", "failures", "grants", "incarnation",
+                        "ladder", "lanes", "limits", "mirrors", "once", "origins", "outages", "paths", "preemption",
+                        "purges", "questions", "reports", "requests", "returns", "reuse", "sessions", "shares",
+                        "sharing", "slices", "stragglers", "verbs", "wholeness", "windows",
+                    ])
+                + scripts("Schema", ["plans"])),
         library(
             "MusterCoordinator",
             [

@@ -76,7 +76,7 @@ public struct Migrator: Sendable {
         }
         // Functions call each other: none is looked into before all are there. A test looks into every one.
         try await transaction.simple("SET LOCAL check_function_bodies = off")
-        for verb in Schema.verbs { try await transaction.simple(verb.text) }
+        for script in Schema.verbs + [Schema.plans] { try await transaction.simple(script.text) }
         // Its verbs are the functions that this transaction has made.
         _ = try await transaction.query(
             """

@@ -71,8 +71,11 @@ enum Schema {
         Script("windows", PackageResources.windows_sql),
     ]
 
+    /// Sets how some of the verbs are planned; run after them.
+    static let plans = Script("plans", PackageResources.plans_sql)
+
     /// Names this build of the schema: a digest over all scripts, in hexadecimal.
-    static let build = digest((tables + verbs).map { "\($0.name)\n\($0.text)" })
+    static let build = digest((tables + verbs + [plans]).map { "\($0.name)\n\($0.text)" })
 
     private static func digest(_ texts: [String]) -> String {
         var hash = SHA256()

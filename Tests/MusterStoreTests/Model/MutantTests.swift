@@ -18,10 +18,10 @@ import Testing
     static let mutants = [
         Mutant(
             name: "done is taken under any epoch (I1)", function: "report_done",
-            original: "l.epoch = u.epoch AND l.session_id = u.session_id", replacement: "true"),
+            original: "l.epoch = u.epoch AND l.session_id IS NOT DISTINCT FROM u.session_id", replacement: "true"),
         Mutant(
             name: "progress is taken under any epoch (I1)", function: "report_progress",
-            original: "AND l.epoch = s.epoch AND l.session_id = s.session_id", replacement: ""),
+            original: "AND l.epoch = s.epoch AND l.session_id IS NOT DISTINCT FROM s.session_id", replacement: ""),
         Mutant(
             name: "the durable offset goes back (I4)", function: "report_progress",
             original: "greatest(l.durable, s.durable)", replacement: "greatest(l.resume, s.durable)"),

@@ -70,7 +70,7 @@ import Testing
             "SET fenced = true", "SET fenced = t.fenced"),
         Breakage(
             "a double outlives its chunk that is done (I2)", in: "settle_doubles", at: .lost,
-            "AND l.session_id = u.session_id));", "AND false));"),
+            "AND l.session_id IS NOT DISTINCT FROM u.session_id));", "AND false));"),
         Breakage(
             "what others have brought goes back (I4)", in: "spare_chunk", at: .kept, "OR l.durable > l.first", ""),
         Breakage(
@@ -78,7 +78,7 @@ import Testing
             "chunks_left = chunks_left - v_gone", "chunks_left = chunks_left"),
         Breakage(
             "a double outlives its chunk that is put back (I2)", in: "return_doubles", at: .fellBehind,
-            "ON o.chunk_id = u.chunk_id AND o.epoch = u.epoch));", "ON false));"),
+            "ON has_id(o.chunk_id, u.chunk_id) AND o.epoch = u.epoch));", "ON false));"),
     ]
 
     /// How often the moment comes about before a mutant is said to live. With many seeds each was found in a quarter of them.

@@ -26,7 +26,7 @@ BEGIN
         WHERE is_waiting(status) AND not_before <= statement_timestamp()
         ORDER BY not_before LIMIT p_limit FOR UPDATE SKIP LOCKED
     )
-    UPDATE ready_chunks c SET status = 'ready', not_before = NULL FROM due WHERE c.id = due.id;
+    UPDATE ready_chunks c SET status = 'ready', not_before = NULL FROM due WHERE has_id(c.id, due.id);
     GET DIAGNOSTICS v_count = ROW_COUNT;
     RETURN v_count;
 END

@@ -9,15 +9,7 @@ CREATE FUNCTION share_leases(
     p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_ahead integer[], p_origin_cap integer, p_session_cap integer,
     p_fleet_rate bigint
 ) RETURNS TABLE (chunk_id bigint, is_limited boolean)
-LANGUAGE plpgsql VOLATILE
--- Statements of a claim are planned once per connection: planning them for the values of every call takes longer than running them.
--- The plans must do for a queue of ten chunks or ten million: few rows by their index. The settings hold for all that is called here.
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-AS $$
+LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
 DECLARE
     c claim;

@@ -18,10 +18,10 @@ BEGIN
         FROM finish_tasks(p_sessions, p_chunks, p_epochs, p_sizes, p_digests, p_etags, p_last_modified, p_dates_strong, p_urls, p_paths,
             p_stated, p_crcs, p_reused) AS d
     ), swept AS (
-        DELETE FROM done_chunks d USING finished f WHERE d.task_id = f.id AND f.was = 'finalizing'
+        DELETE FROM done_chunks d USING finished f WHERE has_id(d.task_id, f.id) AND f.was = 'finalizing'
     ), served AS (
         UPDATE sources s SET bytes = s.bytes + f.brought, busy_ms = s.busy_ms + busy_ms(f.granted_at)
-        FROM finished f WHERE f.mirrors > 1 AND f.done_by = 'fetch' AND s.task_id = f.id AND s.ordinal = f.served_by
+        FROM finished f WHERE f.mirrors > 1 AND f.done_by = 'fetch' AND has_id(s.task_id, f.id) AND s.ordinal = f.served_by
     ), flowed AS (
         INSERT INTO origin_flow (origin_id, bytes, answers, forgave)
         SELECT origin_id, sum(came), count(*), refused_with FROM finished WHERE done_by = 'fetch' AND origin_id > 0 GROUP BY 1, 4
@@ -30,9 +30,9 @@ BEGIN
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
         SELECT 'purge', f.id, 0, 0, f.sink, f.version, chunk_rank('purge', 0, false), purge_status(f.id) FROM finished f WHERE f.fenced
     ), unasked AS (
-        DELETE FROM ready_chunks c USING finished t WHERE c.kind = 'resolve' AND c.task_id = t.id
+        DELETE FROM ready_chunks c USING finished t WHERE c.kind = 'resolve' AND has_id(c.task_id, t.id)
     ), unheard AS (
-        DELETE FROM leases l USING finished t WHERE l.kind = 'resolve' AND l.task_id = t.id
+        DELETE FROM leases l USING finished t WHERE l.kind = 'resolve' AND has_id(l.task_id, t.id)
     ), counted AS MATERIALIZED (
         UPDATE groups g
         SET queued = g.queued - n.queued, finalizing = g.finalizing - n.finalizing, succeeded = g.succeeded + n.count,
@@ -47,7 +47,7 @@ BEGIN
                 sum(CASE WHEN done_by = 'fetch' THEN byte_charge(brought) - charged ELSE 0 END)::bigint AS charge
             FROM finished GROUP BY 1
         ) AS n
-        WHERE g.id = n.group_id
+        WHERE has_id(g.id, n.group_id)
         RETURNING g.id, g.name, g.remaining
     ), said AS (
         INSERT INTO pending_events (id, type, subject, data)
@@ -83,7 +83,7 @@ BEGIN
         USING unnest(p_sessions, p_chunks, p_epochs, p_sizes, p_digests, p_etags, p_last_modified, p_dates_strong, p_urls, p_paths,
             p_stated, p_crcs, p_reused)
             AS u (session_id, chunk_id, epoch, size, digests, etag, last_modified, date_strong, url, path, stated, crc, reused)
-        WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id
+        WHERE has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch AND l.session_id IS NOT DISTINCT FROM u.session_id
             -- A fetch lease ends with a file only if it covers all of it.
             AND (l.kind = 'finalize' OR l.kind = 'fetch' AND (
                 SELECT NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size FROM tasks t WHERE t.id = l.task_id))
@@ -107,8 +107,8 @@ BEGIN
         END,
         started_at = coalesce(t.started_at, d.granted_at), finished_at = statement_timestamp(),
         failure_kind = NULL, failure_detail = NULL, failure_at = NULL, failure_status = NULL, failure_source = NULL, failure_request = NULL
-    FROM taken d JOIN tasks before ON before.id = d.task_id
-    WHERE t.id = d.task_id AND t.state IN ('queued', 'finalizing')
+    FROM taken d JOIN tasks before ON has_id(before.id, d.task_id)
+    WHERE has_id(t.id, d.task_id) AND t.state IN ('queued', 'finalizing')
     RETURNING t,
         CASE WHEN before.failure_status IN (400, 403, 404) AND before.failure_source = d.source THEN before.failure_status END,
         before.state, before.size,
@@ -175,7 +175,7 @@ BEGIN
             AND (NOT g.held OR g.desired = 'cancel' OR g.overdue AND g.deadline_action = 'fail')
         RETURNING g.*
     ), untried AS (
-        DELETE FROM ready_chunks c USING closed g WHERE c.group_id = g.id AND c.kind = 'trial' AND c.status = 'ready'
+        DELETE FROM ready_chunks c USING closed g WHERE has_id(c.group_id, g.id) AND c.kind = 'trial' AND c.status = 'ready'
     )
     INSERT INTO pending_events (id, type, subject, data)
     SELECT 'grp-' || id || '-' || generation || '-' || state,

@@ -32,6 +32,12 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_status = 'ready', false) $$;
 CREATE FUNCTION is_unfinished(p_state text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_state IN ('open', 'sealed'), false) $$;
 
+-- Whether a row, which is named first, has an id that the query has from another row. The planner reaches such rows by their ids alone: a join that is
+-- written with `=` can be turned round, and begins with all of a table where that is taken for an empty one (plans.sql). What else of such a row is
+-- compared is written with IS NOT DISTINCT FROM where an index is of it.
+CREATE FUNCTION has_id(p_row bigint, p_id bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$ SELECT p_row = ANY (ARRAY[p_id]) $$;
+
 -- A row by its id, in a query that has the id from another row. Such a join can be turned round, or made over what the rows have in common: a plan
 -- that takes a table for a small one begins with all of it. OFFSET 0 lets a row be reached by its id alone.
 

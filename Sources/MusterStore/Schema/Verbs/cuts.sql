@@ -29,7 +29,7 @@ CREATE FUNCTION cut_done(p_sessions bigint[], p_chunks bigint[], p_epochs bigint
 LANGUAGE sql AS $$
     SELECT cut_lease(l, u.last)
     FROM leases l JOIN unnest(p_sessions, p_chunks, p_epochs, p_ends) AS u (session_id, chunk_id, epoch, last)
-        ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id
+        ON has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch AND l.session_id IS NOT DISTINCT FROM u.session_id
     WHERE l.reach IS NOT NULL AND l.kind = 'fetch' AND u.last > l.first AND u.last >= l.durable AND u.last < l.last
 $$;
 

@@ -20,7 +20,7 @@ BEGIN
     END LOOP;
     PERFORM drop_doubles(ARRAY(
         SELECT l.chunk_id FROM unnest(p_sessions, p_chunks, p_epochs) AS u (session_id, chunk_id, epoch)
-        JOIN leases l ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id));
+        JOIN leases l ON has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch AND l.session_id IS NOT DISTINCT FROM u.session_id));
 END
 $$;
 
@@ -54,9 +54,9 @@ BEGIN
     IF NOT EXISTS (SELECT 1 FROM leases WHERE doubles IS NOT NULL) THEN RETURN 0; END IF;
     WITH gone AS MATERIALIZED (
         DELETE FROM leases d USING unnest(p_chunks, p_epochs) AS u (chunk_id, epoch)
-        WHERE d.chunk_id = u.chunk_id AND d.epoch = u.epoch AND d.doubles IS NOT NULL RETURNING d.task_id
+        WHERE has_id(d.chunk_id, u.chunk_id) AND d.epoch = u.epoch AND d.doubles IS NOT NULL RETURNING d.task_id
     ), fence AS (
-        UPDATE tasks t SET fenced = true FROM gone WHERE t.id = gone.task_id AND p_lost
+        UPDATE tasks t SET fenced = true FROM gone WHERE has_id(t.id, gone.task_id) AND p_lost
     )
     SELECT count(*) INTO v_count FROM gone;
     FOR v_row IN
@@ -70,7 +70,7 @@ BEGIN
     END LOOP;
     PERFORM drop_doubles(ARRAY(
         SELECT o.chunk_id FROM leases o JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch)
-            ON o.chunk_id = u.chunk_id AND o.epoch = u.epoch));
+            ON has_id(o.chunk_id, u.chunk_id) AND o.epoch = u.epoch));
     RETURN v_count;
 END
 $$;
@@ -85,7 +85,7 @@ BEGIN
     SELECT array_agg(d.chunk_id), array_agg(d.epoch) INTO v_chunks, v_epochs FROM leases d WHERE d.doubles = ANY (p_chunks);
     IF v_chunks IS NULL THEN RETURN; END IF;
     PERFORM hold_out_leases(v_chunks, v_epochs);
-    UPDATE tasks t SET fenced = true FROM leases d WHERE d.chunk_id = ANY (v_chunks) AND t.id = d.task_id;
+    UPDATE tasks t SET fenced = true FROM leases d WHERE d.chunk_id = ANY (v_chunks) AND has_id(t.id, d.task_id);
     DELETE FROM leases d WHERE d.chunk_id = ANY (v_chunks);
 END
 $$;

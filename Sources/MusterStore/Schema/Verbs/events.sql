@@ -2,13 +2,7 @@
 -- second one's snapshot sees everything that the previous holder saw, and more. A fact that is in the log already is not logged again
 -- (I9). Returns how many events no longer wait.
 CREATE FUNCTION sequence_events(p_limit integer) RETURNS bigint
-LANGUAGE plpgsql
--- Statistics of a table that is empty most of the time say nothing: few rows by their index, at any length.
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     v_last bigint;
     v_taken bigint;

@@ -158,11 +158,6 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
 )
 -- Volatile, so that it sees what the function has written that made its arguments.
 LANGUAGE plpgsql VOLATILE
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
 SET enable_material = off
 AS $$
 #variable_conflict use_column

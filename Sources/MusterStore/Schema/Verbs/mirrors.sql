@@ -82,7 +82,7 @@ BEGIN
             ) AS own)
         FOR UPDATE OF c SKIP LOCKED
     )
-    UPDATE ready_chunks c SET source = p.source, origin_id = p_origin FROM picked p WHERE c.id = p.id;
+    UPDATE ready_chunks c SET source = p.source, origin_id = p_origin FROM picked p WHERE has_id(c.id, p.id);
 END
 $$;
 
@@ -173,7 +173,7 @@ BEGIN
         WHERE c.id = ANY (v_chunks) AND c.group_id = ANY (v_groups) AND c.status = 'ready' AND c.kind = 'fetch'
         FOR UPDATE OF c SKIP LOCKED
     )
-    UPDATE ready_chunks c SET source = p.ordinal, origin_id = p.origin_id FROM picked p WHERE c.id = p.id;
+    UPDATE ready_chunks c SET source = p.ordinal, origin_id = p.origin_id FROM picked p WHERE has_id(c.id, p.id);
     GET DIAGNOSTICS v_moved = ROW_COUNT;
     RETURN v_moved;
 END

@@ -90,7 +90,7 @@ $$;
 CREATE FUNCTION divide_returned(p_chunks bigint[], p_epochs bigint[]) RETURNS void
 LANGUAGE sql AS $$
     SELECT cut_lease(l, (l.durable / l.tile + 1) * l.tile)
-    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
+    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch
     WHERE (l.durable / l.tile + 1) * l.tile < l.last
 $$;
 

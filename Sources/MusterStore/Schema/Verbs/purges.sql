@@ -11,14 +11,14 @@ BEGIN
     PERFORM hold_out(p_tasks, NULL);
     -- So is a purge that another one takes the place of.
     PERFORM hold_out_leases(array_agg(l.chunk_id), array_agg(l.epoch))
-    FROM leases l JOIN tasks t ON t.id = l.task_id
+    FROM leases l CROSS JOIN task_of(l.task_id) AS t
     WHERE l.task_id = ANY (p_tasks) AND l.kind = 'purge' AND t.state <> 'succeeded';
     PERFORM settle_charges(p_tasks);
     UPDATE tasks t SET started_at = leased_since(t.id) WHERE t.id = ANY (p_tasks) AND t.started_at IS NULL AND leased_since(t.id) IS NOT NULL;
     DELETE FROM leases l USING tasks t
-    WHERE l.task_id = ANY (p_tasks) AND t.id = l.task_id AND (l.kind <> 'purge' OR t.state <> 'succeeded');
+    WHERE l.task_id = ANY (p_tasks) AND has_id(t.id, l.task_id) AND (l.kind <> 'purge' OR t.state <> 'succeeded');
     DELETE FROM ready_chunks c USING tasks t
-    WHERE c.task_id = ANY (p_tasks) AND t.id = c.task_id AND (c.kind <> 'purge' OR t.state <> 'succeeded');
+    WHERE c.task_id = ANY (p_tasks) AND has_id(t.id, c.task_id) AND (c.kind <> 'purge' OR t.state <> 'succeeded');
     DELETE FROM done_chunks WHERE task_id = ANY (p_tasks);
     INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
     SELECT 'purge', t.id, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(t.id),
@@ -124,7 +124,7 @@ BEGIN
         WHERE c.kind = 'purge' AND c.status = 'parked' AND NOT EXISTS (SELECT 1 FROM holdouts h WHERE h.task_id = c.task_id)
         ORDER BY c.id LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), released AS (
-        UPDATE ready_chunks c SET status = 'ready' FROM free WHERE c.id = free.id RETURNING 1
+        UPDATE ready_chunks c SET status = 'ready' FROM free WHERE has_id(c.id, free.id) RETURNING 1
     )
     SELECT count(*) INTO v_count FROM released;
     RETURN v_count;

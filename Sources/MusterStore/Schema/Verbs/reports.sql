@@ -6,7 +6,7 @@ SET lock_timeout = '1s'
 AS $$
 BEGIN
     PERFORM g.id FROM groups g
-    WHERE g.id IN (SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks))
+    WHERE g.id = ANY (ARRAY(SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks)))
     ORDER BY g.id FOR NO KEY UPDATE;
 END
 $$;
@@ -19,7 +19,7 @@ DECLARE
 BEGIN
     SELECT array_agg(f.id) INTO v_free FROM (
         SELECT g.id FROM groups g
-        WHERE g.id IN (SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks))
+        WHERE g.id = ANY (ARRAY(SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks)))
         ORDER BY g.id FOR NO KEY UPDATE SKIP LOCKED
     ) AS f;
     RETURN QUERY
@@ -37,9 +37,9 @@ DECLARE
 BEGIN
     v_groups := lock_free_groups((
         SELECT coalesce(array_agg(DISTINCT g.id), '{}') FROM groups g
-        WHERE g.id IN (SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks))));
+        WHERE g.id = ANY (ARRAY(SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks)))));
     SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO chunks, epochs
-    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON u.chunk_id = l.chunk_id AND u.epoch = l.epoch
+    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch
     WHERE l.group_id = ANY (v_groups) OR NOT EXISTS (SELECT 1 FROM groups g WHERE g.id = l.group_id);
 END
 $$;
@@ -67,21 +67,21 @@ BEGIN
     ), furthest AS MATERIALIZED (
         -- A batch may hold several reports about one lease, such as a sync and its repetition: the furthest one counts.
         SELECT DISTINCT ON (s.chunk_id) s.*
-        FROM said s JOIN leases l ON l.chunk_id = s.chunk_id AND l.epoch = s.epoch AND l.session_id = s.session_id
+        FROM said s JOIN leases l ON has_id(l.chunk_id, s.chunk_id) AND l.epoch = s.epoch AND l.session_id IS NOT DISTINCT FROM s.session_id
         WHERE l.last IS NULL OR s.durable <= l.last ORDER BY s.chunk_id, s.durable DESC
     ), moved AS (
         UPDATE leases l
         SET durable = greatest(l.durable, s.durable), crc = CASE WHEN s.durable > l.durable THEN s.crc ELSE l.crc END,
             rate_bytes = flowed(l.rate_bytes, l.progress_at, greatest(0, s.durable - l.durable)), progress_at = statement_timestamp()
-        FROM furthest s JOIN leases before ON before.chunk_id = s.chunk_id
-        WHERE l.chunk_id = s.chunk_id AND l.epoch = s.epoch AND l.session_id = s.session_id
+        FROM furthest s JOIN leases before ON has_id(before.chunk_id, s.chunk_id)
+        WHERE has_id(l.chunk_id, s.chunk_id) AND l.epoch = s.epoch AND l.session_id IS NOT DISTINCT FROM s.session_id
         RETURNING l.chunk_id, l.epoch, l.session_id, l.last, l.group_id, l.origin_id, l.kind, l.resume, l.durable - before.durable AS more
     ), counted AS (
         UPDATE groups g
         SET bytes_done = g.bytes_done + n.more, rate_bytes = flowed(g.rate_bytes, g.rate_at, n.more),
             rate_at = statement_timestamp()
         FROM (SELECT group_id, sum(more)::bigint AS more FROM moved WHERE kind = 'fetch' GROUP BY 1) AS n
-        WHERE g.id = n.group_id AND n.more > 0
+        WHERE has_id(g.id, n.group_id) AND n.more > 0
     ), flowed AS (
         INSERT INTO origin_flow (origin_id, bytes)
         SELECT origin_id, sum(more) FROM moved
@@ -104,7 +104,7 @@ BEGIN
     PERFORM cut_done(p_sessions, p_chunks, p_epochs, p_ends);
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_sessions, p_chunks, p_epochs, p_crcs) AS u (session_id, chunk_id, epoch, crc)
-        WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch AND l.session_id = u.session_id
+        WHERE has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch AND l.session_id IS NOT DISTINCT FROM u.session_id
             AND (l.kind = 'purge' OR l.kind = 'fetch' AND (
                 SELECT t.planned AND t.size IS NOT NULL FROM tasks t WHERE t.id = l.task_id))
         RETURNING l.*, u.crc AS done_crc
@@ -120,7 +120,7 @@ BEGIN
         FROM (
             SELECT task_id, count(*)::integer AS count, sum(last - first)::bigint AS bytes, min(granted_at) AS since FROM fetched GROUP BY 1
         ) AS n
-        WHERE t.id = n.task_id
+        WHERE has_id(t.id, n.task_id)
         RETURNING t.*
     ), wanted AS (
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, first, last, rank)
@@ -133,15 +133,15 @@ BEGIN
             SELECT f.task_id, f.source, sum(f.last - f.resume)::bigint AS bytes, sum(busy_ms(f.granted_at))::bigint AS busy
             FROM touched t JOIN fetched f ON f.task_id = t.id WHERE t.mirrors > 1 GROUP BY 1, 2
         ) AS n
-        WHERE s.task_id = n.task_id AND s.ordinal = n.source
+        WHERE has_id(s.task_id, n.task_id) AND s.ordinal = n.source
     ), flowed AS (
         INSERT INTO origin_flow (origin_id, bytes, answers)
         SELECT origin_id, sum(last - durable), count(*) FROM fetched WHERE origin_id > 0 GROUP BY 1
     ), unasked AS (
         -- The task needs no answer from the resolver any more.
-        DELETE FROM ready_chunks c USING touched t WHERE c.kind = 'resolve' AND c.task_id = t.id AND t.state = 'finalizing'
+        DELETE FROM ready_chunks c USING touched t WHERE c.kind = 'resolve' AND has_id(c.task_id, t.id) AND t.state = 'finalizing'
     ), unheard AS (
-        DELETE FROM leases l USING touched t WHERE l.kind = 'resolve' AND l.task_id = t.id AND t.state = 'finalizing'
+        DELETE FROM leases l USING touched t WHERE l.kind = 'resolve' AND has_id(l.task_id, t.id) AND t.state = 'finalizing'
     )
     UPDATE groups g
     SET queued = g.queued - n.finalizing, finalizing = g.finalizing + n.finalizing,
@@ -160,6 +160,6 @@ BEGIN
         ) AS parts
         GROUP BY 1
     ) AS n
-    WHERE g.id = n.group_id;
+    WHERE has_id(g.id, n.group_id);
 END
 $$;

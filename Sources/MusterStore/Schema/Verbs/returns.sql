@@ -19,7 +19,7 @@ BEGIN
     v_doubles := return_doubles(p_chunks, p_epochs, p_lost);
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_chunks, p_epochs) AS u (chunk_id, epoch)
-        WHERE l.chunk_id = u.chunk_id AND l.epoch = u.epoch
+        WHERE has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch
         RETURNING l.*, heads_lane(l) AS heads
     ), returned AS (
         INSERT INTO ready_chunks (id, kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, crc,
@@ -33,9 +33,9 @@ BEGIN
                 WHEN l.durable > l.resume AND goes_on(t) THEN 1 ELSE l.deaths + 1 END,
             l.moves, l.remove_path, l.remove_size, l.remove_group, l.remove_failure,
             coalesce(l.kind = 'fetch' AND NOT t.planned AND t.mirrors > 1, false)
-        FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
+        FROM taken l LEFT JOIN task_of(l.task_id) AS t ON true
         -- The source may have got a fresh URL at another origin meanwhile.
-        LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch'
+        LEFT JOIN source_of(l.task_id, l.source) AS s ON l.kind = 'fetch'
         -- A trial is made again as long as one request brings all of a file.
         WHERE l.kind <> 'trial' OR EXISTS (SELECT 1 FROM leases h WHERE h.task_id = l.task_id AND h.tile IS NOT NULL)
     ), touched AS (
@@ -44,22 +44,22 @@ BEGIN
             -- A question writes nothing, and needs no fence.
             SELECT task_id, min(granted_at) AS since FROM taken WHERE kind NOT IN ('purge', 'resolve', 'trial') GROUP BY 1
         ) AS n
-        WHERE t.id = n.task_id AND (t.started_at IS NULL OR p_lost AND NOT t.fenced)
+        WHERE has_id(t.id, n.task_id) AND (t.started_at IS NULL OR p_lost AND NOT t.fenced)
     ), served AS (
         -- What each source carried matters where there are several.
         UPDATE sources s SET bytes = s.bytes + n.bytes, busy_ms = s.busy_ms + n.busy
         FROM (
             SELECT l.task_id, l.source, sum(l.durable - l.resume)::bigint AS bytes, sum(busy_ms(l.granted_at))::bigint AS busy
-            FROM taken l JOIN tasks t ON t.id = l.task_id WHERE l.kind = 'fetch' AND t.mirrors > 1 GROUP BY 1, 2
+            FROM taken l CROSS JOIN task_of(l.task_id) AS t WHERE l.kind = 'fetch' AND t.mirrors > 1 GROUP BY 1, 2
         ) AS n
-        WHERE s.task_id = n.task_id AND s.ordinal = n.source
+        WHERE has_id(s.task_id, n.task_id) AND s.ordinal = n.source
     ), counted AS (
         -- It brought what is durable, whatever the group was charged.
         UPDATE groups g SET served = g.served + n.charge / g.weight
         FROM (
             SELECT group_id, sum(byte_charge(durable - resume) - charged)::bigint AS charge FROM taken WHERE kind = 'fetch' GROUP BY 1
         ) AS n
-        WHERE g.id = n.group_id AND n.charge <> 0
+        WHERE has_id(g.id, n.group_id) AND n.charge <> 0
     )
     SELECT count(*) + v_doubles INTO v_count FROM taken;
     PERFORM settle_returned(p_chunks, p_first_chunk, p_deaths);
@@ -83,8 +83,8 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_v
     count := 0;
     FOR v_group IN
         SELECT coalesce(g.name, 'group ' || l.group_id) AS name, array_agg(l.chunk_id) AS chunks, array_agg(l.epoch) AS epochs
-        FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
-        LEFT JOIN groups g ON g.id = l.group_id GROUP BY l.group_id, g.name ORDER BY l.group_id
+        FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch
+        LEFT JOIN group_of(l.group_id) AS g ON true GROUP BY l.group_id, g.name ORDER BY l.group_id
     LOOP
         BEGIN
             count := count + return_leases(v_group.chunks, v_group.epochs, p_lost, p_first_chunk, p_deaths, p_killed);
@@ -103,7 +103,7 @@ DECLARE
     v_row record;
 BEGIN
     FOR v_row IN
-        SELECT t.id, c.source, c.attempts, c.deaths FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
+        SELECT t.id, c.source, c.attempts, c.deaths FROM ready_chunks c CROSS JOIN task_of(c.task_id) AS t
         WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND NOT goes_on(t) AND c.resume > c.first AND c.deaths < p_deaths
     LOOP
         PERFORM start_over(v_row.id, p_first_chunk, v_row.source, v_row.attempts, v_row.deaths);
@@ -127,7 +127,7 @@ DECLARE
     c ready_chunks;
     v_end bigint;
 BEGIN
-    SELECT r.* INTO c FROM ready_chunks r JOIN tasks t ON t.id = r.task_id
+    SELECT r.* INTO c FROM ready_chunks r CROSS JOIN task_of(r.task_id) AS t
     WHERE r.id = p_chunk AND r.kind = 'fetch' AND t.rung = 'chunks' AND r.last - r.resume > 65536;
     IF NOT FOUND THEN RETURN false; END IF;
     v_end := c.resume + greatest(65536, (c.last - c.resume) / 2);
@@ -156,7 +156,7 @@ BEGIN
     PERFORM report_progress(array_fill(p_session, ARRAY[array_length(p_chunks, 1)]), p_chunks, p_epochs, p_offsets, p_crcs);
     PERFORM set_config('synchronous_commit', 'on', true);
     SELECT array_agg(l.chunk_id), array_agg(l.epoch) INTO v_chunks, v_epochs
-    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
+    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch
     WHERE l.session_id = p_session;
     IF v_chunks IS NOT NULL THEN
         PERFORM return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
@@ -244,7 +244,7 @@ BEGIN
         SELECT task_id, min(granted_at) AS since, bool_or(chunk_id IS DISTINCT FROM p_reported) AS is_lost
         FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' GROUP BY 1
     ) AS n
-    WHERE t.id = n.task_id AND (t.started_at IS NULL OR n.is_lost AND NOT t.fenced);
+    WHERE has_id(t.id, n.task_id) AND (t.started_at IS NULL OR n.is_lost AND NOT t.fenced);
     DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'double';
     WITH taken AS MATERIALIZED (
         DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' RETURNING *
@@ -253,8 +253,8 @@ BEGIN
         status, attempts, deaths, moves, may_move)
     SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink, l.version,
         l.first, l.last, l.durable, l.crc, l.rank, 'parked', l.attempts, l.deaths, l.moves, coalesce(l.kind = 'fetch' AND NOT t.planned AND t.mirrors > 1, false)
-    FROM taken l LEFT JOIN tasks t ON t.id = l.task_id
-    LEFT JOIN sources s ON s.task_id = l.task_id AND s.ordinal = l.source AND l.kind = 'fetch';
+    FROM taken l LEFT JOIN task_of(l.task_id) AS t ON true
+    LEFT JOIN source_of(l.task_id, l.source) AS s ON l.kind = 'fetch';
     UPDATE ready_chunks SET status = 'parked', not_before = NULL
     WHERE task_id = ANY (p_tasks) AND status <> 'parked' AND kind <> 'purge';
 END
@@ -267,7 +267,7 @@ CREATE FUNCTION hold_out(p_tasks bigint[], p_reported bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path)
-    SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, t.sink, t.path FROM leases l JOIN tasks t ON t.id = l.task_id
+    SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, t.sink, t.path FROM leases l CROSS JOIN task_of(l.task_id) AS t
     WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double', 'trial')
         AND l.chunk_id IS DISTINCT FROM p_reported
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
@@ -281,8 +281,8 @@ LANGUAGE sql AS $$
     INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path, deletes)
     SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, l.sink,
         CASE WHEN l.kind = 'purge' THEN coalesce(l.remove_path, '') ELSE coalesce(t.path, '') END, l.kind = 'purge'
-    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON l.chunk_id = u.chunk_id AND l.epoch = u.epoch
-    LEFT JOIN tasks t ON t.id = l.task_id
+    FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch
+    LEFT JOIN task_of(l.task_id) AS t ON true
     WHERE l.kind <> 'resolve' AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
     ON CONFLICT (epoch) DO NOTHING
 $$;

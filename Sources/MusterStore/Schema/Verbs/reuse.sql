@@ -87,7 +87,7 @@ BEGIN
     )
     SELECT array_agg(id), array_agg(awaits) INTO v_later, v_awaits FROM found WHERE awaits IS NOT NULL;
     IF v_later IS NULL THEN RETURN p_chunks; END IF;
-    UPDATE ready_chunks c SET status = 'waiting', awaits = u.awaits FROM unnest(v_later, v_awaits) AS u (id, awaits) WHERE c.id = u.id;
+    UPDATE ready_chunks c SET status = 'waiting', awaits = u.awaits FROM unnest(v_later, v_awaits) AS u (id, awaits) WHERE has_id(c.id, u.id);
     RETURN (SELECT array_agg(id ORDER BY n) FROM unnest(p_chunks) WITH ORDINALITY AS u (id, n) WHERE id <> ALL (v_later));
 END
 $$;
@@ -130,8 +130,8 @@ BEGIN
     SELECT array_agg(r.id), array_agg(r.task_id) FILTER (WHERE r.is_vain) INTO v_chunks, v_vain FROM (
         SELECT c.id, c.task_id, d.state = 'succeeded' AND d.reuse_key IS NULL AS is_vain
         FROM ready_chunks c
-        LEFT JOIN tasks d ON d.id = c.awaits
-        LEFT JOIN groups g ON g.id = d.group_id
+        LEFT JOIN task_of(c.awaits) AS d ON true
+        LEFT JOIN group_of(d.group_id) AS g ON true
         WHERE is_awaiting(c.status, c.awaits) AND (d.id IS NULL OR NOT gets_on(d) OR NOT group_may_run(g))
         ORDER BY c.id LIMIT p_limit
     ) AS r;

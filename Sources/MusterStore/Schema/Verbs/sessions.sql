@@ -48,11 +48,7 @@ CREATE FUNCTION sync_session(
     p_session bigint, p_sequence bigint, p_ttl interval, p_parked text[], p_status jsonb, p_received bigint,
     p_settled bigint, p_held_chunks bigint[], p_held_epochs bigint[], p_first_chunk bigint, p_deaths integer
 ) RETURNS TABLE (is_newest boolean, is_draining boolean, repaired bigint, lost integer[])
-LANGUAGE plpgsql
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     v_chunks bigint[];
     v_epochs bigint[];

@@ -31,7 +31,7 @@ BEGIN
             FROM groups WHERE id = ANY (p_groups)
         ) AS places
     ) AS f
-    WHERE g.id = f.id AND f.shift > 0;
+    WHERE has_id(g.id, f.id) AND f.shift > 0;
 END
 $$;
 
@@ -67,7 +67,7 @@ BEGIN
                 AND (SELECT l.chunk_id FROM leases l WHERE l.group_id = g.id AND l.origin_id > 0 LIMIT 1) IS NULL)
         FOR NO KEY UPDATE OF g SKIP LOCKED
     ) AS idle
-    WHERE u.id = idle.id;
+    WHERE has_id(u.id, idle.id);
 END
 $$;
 
@@ -133,6 +133,6 @@ BEGIN
         SELECT group_id, sum(byte_charge(durable - resume) - charged)::bigint AS charge
         FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'fetch' GROUP BY 1
     ) AS n
-    WHERE g.id = n.group_id AND n.charge <> 0;
+    WHERE has_id(g.id, n.group_id) AND n.charge <> 0;
 END
 $$;

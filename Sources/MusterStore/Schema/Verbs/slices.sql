@@ -16,11 +16,6 @@ CREATE FUNCTION verb_slice(p_group bigint, p_verb text, p_place integer, p_after
 RETURNS TABLE (changed bigint, place integer, last bigint, is_done boolean)
 LANGUAGE plpgsql
 SET lock_timeout = '1s'
--- As in `share_leases`: few rows by their index, whatever the statistics say of a group that was just added or half removed.
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
