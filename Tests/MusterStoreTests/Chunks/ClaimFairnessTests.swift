@@ -39,6 +39,21 @@ import Testing
         }
     }
 
+    @Test func aGroupThatIsTriedAgainIsNotOwedWhatOthersHadMeanwhile() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("again", Wanted.many(4, "a"), isSealed: true)
+            var worker = try await fixture.makeWorker()
+            for lease in try await worker.claim(4) { try await worker.fail(lease, .notFound) }
+            #expect(try await fixture.store.group("again").state == .failed)
+            try await fixture.makeGroup("busy", Wanted.many(4, "b"))
+            try await fixture.run("UPDATE groups SET served = 100000000, shares_at = priority WHERE name = 'busy'")
+            _ = try await fixture.store.apply(.retry, to: "again", keys: nil)
+            let groups = try await worker.claim(4).map(\.group)
+            #expect(groups.count { $0 == "busy" } == 2)
+            try await fixture.check()
+        }
+    }
+
     @Test func whatIsToBePutInPlaceIsLeasedInAPausedGroupAndNothingElse() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("whole", size: 90), Wanted("other", size: 90)], isSealed: true)

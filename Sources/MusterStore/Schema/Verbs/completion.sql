@@ -170,7 +170,8 @@ BEGIN
         SET state = CASE WHEN g.desired = 'cancel' THEN 'cancelled'
                 WHEN g.failed > 0 OR g.held OR g.overdue AND g.deadline_action = 'fail' THEN 'failed'
                 ELSE 'succeeded' END,
-            finished_at = statement_timestamp()
+            -- It shares no more: if it is tried again, or opened for more, it joins at the lowest service level (`level_groups`).
+            finished_at = statement_timestamp(), shares_at = NULL
         WHERE g.id = ANY (p_groups) AND g.state = 'sealed' AND g.remaining = 0 AND NOT is_removing(g)
             AND (NOT g.held OR g.desired = 'cancel' OR g.overdue AND g.deadline_action = 'fail')
         RETURNING g.*
