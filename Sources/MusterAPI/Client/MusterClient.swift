@@ -174,7 +174,8 @@ public final class MusterClient: Sendable {
                     error.mayBeDone = true
                     lost()
                 }
-                failure = error
+                // A coordinator that is there, and says what it lacks, can do it after a while, whatever the others are.
+                if !(failure is Problem) { failure = error }
                 // It may only be slow, and the others may be away.
                 if error.isTimeout, turn.timeout != request.timeout {
                     turns.append(Turn(server: turn.server, timeout: request.timeout))

@@ -75,9 +75,13 @@ struct MusterClientFailoverTests {
         #expect(script.requests.map(\.timeout) == [.seconds(30)])
     }
 
-    @Test func lastFailureIsTheOneThatIsTold() async {
-        let script = Script([one: .unreachable, two: .problem(Problem(.stopping, "bye"))])
-        await #expect(throws: Problem(.stopping, "bye")) { try await script.client([one, two]).workers() }
+    @Test(arguments: [Script.Reaction.silent, .unreachable, .refused])
+    func coordinatorThatIsThereAndBusyIsToldRatherThanOneThatIsNot(reaction: Script.Reaction) async {
+        let busy = Problem(.busy, "a group is locked")
+        for servers in [[one, two], [two, one]] {
+            let script = Script([one: .problem(busy), two: reaction])
+            await #expect(throws: busy) { try await script.client(servers).workers() }
+        }
     }
 
     @Test func refusalIsNotTakenToAnotherServer() async {
