@@ -43,8 +43,8 @@ extension ResponseVerdict {
         }
     }
 
-    /// Row 27: a whole body that states no validator, where the content has some or had another size before, may be something in its place, such as an error
-    /// page. Nothing starts over for that.
+    /// Row 27: what states no validator, where the content has some or had another size before, may be something in its place, such as an error page, whatever
+    /// the status says that it is. Nothing starts over for that.
     static func foreignPage(
         _ found: Representation, _ facts: ResponseFacts, _ question: FetchQuestion
     ) -> ResponseVerdict? {

@@ -17,7 +17,7 @@ extension ResponseVerdict {
         // Row 22c: an empty file as a part of nothing.
         if let content, content.size == 0, asked.start == 0, !question.planned, length ?? 0 == 0 {
             let nothing = facts.representation(size: 0)
-            return otherContent(nothing, statedSize: 0, facts, question)
+            return foreignPage(nothing, facts, question) ?? otherContent(nothing, statedSize: 0, facts, question)
                 ?? .accept(AcceptedBody(offset: 0, count: 0, representation: nothing, isSplittable: false))
         }
         guard let content, let range = content.range else {
@@ -35,6 +35,8 @@ extension ResponseVerdict {
             return .descend("the origin does not tell the size", to: .whole)
         }
         let found = facts.representation(size: size)
+        // A mirror that has something else is done without (row 30).
+        if !question.isOtherMirror, let refusal = foreignPage(found, facts, question) { return refusal }
         if let refusal = otherContent(found, statedSize: content.size, facts, question) { return refusal }
         // Row 12: chunks that nothing tells apart are only fetched if all of the file fits into this one.
         let isSplittable =
@@ -65,6 +67,7 @@ extension ResponseVerdict {
         else { return .descend("206 to a request without Range", to: .whole) }
         if let refusal = wrongType(facts, question) { return refusal }
         let found = facts.representation(size: size)
+        if let refusal = foreignPage(found, facts, question) { return refusal }
         if let refusal = otherContent(found, statedSize: size, facts, question) { return refusal }
         return .accept(
             AcceptedBody(

@@ -121,6 +121,24 @@ struct ResponseVerdictTests {
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isRefused)
     }
 
+    /// Row 27: so it is with what says that it is a part, to whatever it is the answer.
+    @Test(
+        arguments: [
+            ("0-", ["Content-Range: bytes */0"], 0), ("0-", ["Content-Range: bytes 0-27/28"], 28),
+            ("0-499", ["Content-Range: bytes 0-27/28"], 28), (nil, [], 0), (nil, [], 28),
+            (nil, ["Content-Range: bytes */0"], 0),
+            (nil, ["Content-Range: bytes 0-27/28"], 28),
+        ] as [(String?, [String], Int)])
+    func partThatIsSmallerAndHasNoValidatorIsNoVersionAfterAnother(
+        range: String?, headers: [String], length: Int
+    ) throws {
+        let asked = try range.map { try #require(ByteRange(start: 0, end: $0 == "0-" ? Int64.max : 500)) }
+        let question = FetchQuestion(range: asked, planned: false, known: Representation(), earlierSize: 1_000)
+        let row = OriginRow(
+            27, "a part after a cut", 206, headers + ["Content-Length: \(length)"], to: question, .refuse(.network))
+        #expect(Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network))
+    }
+
     /// Row 27: what comes without a validator in the place of a content that has one is another version if it is as large, or larger and no page.
     @Test(
         arguments: [
