@@ -113,6 +113,10 @@ enum FailureAdvice {
         case .httpStatus(511): Advice(text: "the network wants you to log in first: open the URL in a browser")
         case .httpStatus(let status) where !FailureKind.isTransient(status: status):
             Advice(text: "the origin refuses the request: check the URL")
+        case .badRange where says("ends with its connection"):
+            Advice(
+                text: "nothing tells where it ends: --digest proves it, and --accept-unframed takes what comes",
+                place: .asking)
         case .badRange:
             Advice(
                 text: "the origin's answers can't be trusted, and the same will come again: try another source")

@@ -88,7 +88,7 @@ struct FetchJob: Sendable {
                 switch plan.confirm(writer.prefix) {
                 case true?:
                     if let ending = await finish(&plan, writer, settings, budgets) { return ending }
-                case false?: writer.restart(at: lease.start)
+                case false?: await readAgain(plan, writer)
                 case nil:
                     return await fail(
                         .badRange, "the body ends with its connection, and is another one each time", nil, plan, writer)

@@ -312,7 +312,13 @@ struct FetchPlan: Sendable {
     var isProvingEnd: Bool { unproven != nil }
 
     /// After so many whole reads of which no two in a row agree, nobody knows what the file is.
-    private static let mostReads = 4
+    private static let mostReads = 8
+
+    /// The pause before another read: two reads that differ may be an outage, or too much at once, which passes.
+    var pauseBeforeReading: Duration {
+        guard let count = unproven?.count, count > 1 else { return .zero }
+        return min(.milliseconds(250) * (1 << (count - 2)), .seconds(2))
+    }
 
     /// The source is asked plainly from now on, within this lease.
     mutating func askWhole(_ reason: String) {
