@@ -71,7 +71,8 @@ struct GetCommand: MusterSubcommand {
 
     @Option(
         name: [.customShort("o"), .customLong("output")],
-        help: ArgumentHelp("The name of a single URL's file, below the directory.", valueName: "file")
+        help: ArgumentHelp(
+            "The name of a single URL's file, below the directory, whatever its origin suggests.", valueName: "file")
     )
     var output: [String] = []
 
@@ -132,6 +133,8 @@ struct GetCommand: MusterSubcommand {
         let tasks = try TaskList(manifest: manifest, urls: urls, digest: digest, name: settings.text(.output))
         if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
         var asked = try settings.transfers(base: context.workingDirectory)
+        // The name that was typed is the name.
+        if settings.text(.output) != nil { asked.policy?.names = nil }
         asked.followAuthorities(of: settings.environment, base: context.workingDirectory)
         let proxies = try asked.followProxies(of: settings.environment)
         if !proxies.isEmpty {
