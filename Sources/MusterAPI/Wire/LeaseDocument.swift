@@ -80,6 +80,9 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// The size that the source stated of a content version that was given up since: what is smaller and has no validator is not believed (range
     /// contract, row 27). Absent when there was none.
     public var earlierSize: Int64?
+    /// The bytes that had come of such a version where it stated no size: what is less than half of that and has no validator is not believed. Absent when
+    /// there was none.
+    public var earlierBytes: Int64?
     /// For `resolve`: whom to ask what.
     public var resolver: Resolver?
     /// For `resolve`: the question.

@@ -34,6 +34,7 @@ extension LeaseDocument {
             have = lease.have
             lane = lease.lane
             earlierSize = lease.earlierSize
+            earlierBytes = lease.earlierBytes
             looks = lease.looks
         }
         guard lease.kind == .resolve else { return }

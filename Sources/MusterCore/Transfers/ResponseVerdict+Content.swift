@@ -58,14 +58,29 @@ extension ResponseVerdict {
                 }
             return refuse(.network, "the response states no validator, and \(what)")
         }
-        guard let earlier = question.earlierSize, found.size != earlier else { return nil }
         // What this version was begun with is not doubted again.
-        if let size = found.size, size == question.known.size { return nil }
+        if let size = found.size {
+            if size == question.known.size { return nil }
+            if let refusal = doubt(size, question) { return refusal }
+        }
+        guard let earlier = question.earlierSize, found.size != earlier else { return nil }
         // A log grows, and pages have no length sometimes: what is larger is doubted if it is a page, and what is endless if it may be one.
-        let isDoubtful = found.size.map { $0 < earlier || facts.mediaType == "text/html" } ?? facts.isTextual
-        guard isDoubtful else { return nil }
-        let size = found.size.map { "\($0) bytes" } ?? "bytes without end"
-        return refuse(.network, "the response states no validator, and \(size), where the origin had \(earlier) before")
+        guard found.size.map({ _ in facts.mediaType == "text/html" }) ?? facts.isTextual else { return nil }
+        return refuse(.network, unexpected(found.size, where: "the origin had \(earlier) before"))
+    }
+
+    /// Row 27: a content without a validator that has so many bytes, where a version that was given up had more, or more than twice as many of it had come.
+    /// Where no head states the size, the end of the body tells.
+    public static func doubt(_ size: Int64, _ question: FetchQuestion) -> ResponseVerdict? {
+        if let earlier = question.earlierSize {
+            return size < earlier ? refuse(.network, unexpected(size, where: "the origin had \(earlier) before")) : nil
+        }
+        guard let came = question.earlierBytes, size < came / 2 else { return nil }
+        return refuse(.network, unexpected(size, where: "\(came) had come before"))
+    }
+
+    private static func unexpected(_ size: Int64?, where what: String) -> String {
+        "the response states no validator, and \(size.map { "\($0) bytes" } ?? "bytes without end"), where \(what)"
     }
 
     /// Whether a whole body without a validator may be something in the place of a content that has one, of so many bytes: it states a smaller size, or may

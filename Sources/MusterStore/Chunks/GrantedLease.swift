@@ -49,6 +49,8 @@ public struct GrantedLease: Sendable {
     public let isOtherMirror: Bool
     /// The size that the source stated of a content version that was given up since (row 27).
     public let earlierSize: Int64?
+    /// The bytes that had come of such a version where it stated no size, in bytes.
+    public let earlierBytes: Int64?
     /// Whether the first request is for all of the file, since the origin is not known to serve another one (row 22).
     public let asksForAll: Bool
     /// After which failures the worker may look whether a plain GET is served.
@@ -121,6 +123,7 @@ public struct GrantedLease: Sendable {
         source = try row.decode("source")
         isOtherMirror = try row.decode("is_other_mirror")
         earlierSize = try row.decode("earlier_size")
+        earlierBytes = try row.decode("earlier_bytes")
         asksForAll = try row.decode("asks_for_all")
         looks = try Self.looks(row, lastAttempt: lastAttempt)
         mayMoveOn = try row.decode("may_move_on")

@@ -1,6 +1,7 @@
 import Logging
 import MusterAPI
 import MusterCore
+import MusterCurl
 
 extension FetchJob {
     /// All bytes are written: makes the chunk durable, or puts the whole file in place.
@@ -127,6 +128,40 @@ extension JobEnding {
             self = .released(durable, learned)
         } else {
             self = .failed(Report.Failure(kind: error.failureKind, detail: error.description), durable, learned)
+        }
+    }
+}
+
+extension FetchJob {
+    /// What the head alone decides; `nil` when a body was accepted.
+    func stepByHead(_ ending: FetchTransfer.Ending, at offset: Int64, _ plan: inout FetchPlan) -> Step? {
+        let verdict: ResponseVerdict
+        switch ending.judgement {
+        case .waiting: return nil
+        case .standing(let digests, let lastModified): return .examine(digests, lastModified: lastModified)
+        case .judged(let judged): verdict = judged
+        }
+        switch verdict {
+        case .accept:
+            if case .refused = ending.outcome {
+                return .failed(.badRange, "the body belongs elsewhere", retryAfter: nil)
+            }
+            return nil
+        case .askUnconditionally:
+            plan.askUnconditionally()
+            return .again
+        case .askPlainly:
+            plan.askPlainly()
+            return .again
+        case .unmodified:
+            guard let held = plan.held else { return .again }
+            plan.settleHeld(effectiveURL: ending.head?.effectiveURL)
+            return .reuse(held)
+        case .complete:
+            plan.ended(at: offset)
+            return .complete
+        case .descend(let what, _): return .failed(.badRange, what, retryAfter: nil)
+        case .refuse(let kind, let detail, let retryAfter): return .failed(kind, detail, retryAfter: retryAfter)
         }
     }
 }

@@ -266,38 +266,6 @@ struct FetchJob: Sendable {
         }
     }
 
-    /// What the head alone decides; `nil` when a body was accepted.
-    private func stepByHead(_ ending: FetchTransfer.Ending, at offset: Int64, _ plan: inout FetchPlan) -> Step? {
-        let verdict: ResponseVerdict
-        switch ending.judgement {
-        case .waiting: return nil
-        case .standing(let digests, let lastModified): return .examine(digests, lastModified: lastModified)
-        case .judged(let judged): verdict = judged
-        }
-        switch verdict {
-        case .accept:
-            if case .refused = ending.outcome {
-                return .failed(.badRange, "the body belongs elsewhere", retryAfter: nil)
-            }
-            return nil
-        case .askUnconditionally:
-            plan.askUnconditionally()
-            return .again
-        case .askPlainly:
-            plan.askPlainly()
-            return .again
-        case .unmodified:
-            guard let held = plan.held else { return .again }
-            plan.settleHeld(effectiveURL: ending.head?.effectiveURL)
-            return .reuse(held)
-        case .complete:
-            plan.ended(at: offset)
-            return .complete
-        case .descend(let what, _): return .failed(.badRange, what, retryAfter: nil)
-        case .refuse(let kind, let detail, let retryAfter): return .failed(kind, detail, retryAfter: retryAfter)
-        }
-    }
-
     /// Whether a body that was accepted is complete (range contract, rows 3, 4, 14, 15).
     static func step(
         after ending: FetchTransfer.Ending,
@@ -312,6 +280,8 @@ struct FetchJob: Sendable {
         case .completed(_, .surplus) where plan.end == offset && announced == nil:
             return .failed(wrongSize, "there is more than \(offset) bytes", retryAfter: nil)
         case .completed where plan.end == offset, .failed where plan.end == offset: return .complete
+        case .completed where plan.doubtfulEnd(at: offset) != nil:
+            return .failed(.network, plan.doubtfulEnd(at: offset) ?? "", retryAfter: nil)
         // Nothing but the end of the connection, or of an HTTP/2 stream, marked the end of the body.
         case .completed where plan.end == nil && ending.head?.isEndUncertain == true && !plan.believesAnyEnd:
             return .readAgain

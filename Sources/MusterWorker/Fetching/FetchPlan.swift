@@ -32,6 +32,7 @@ struct FetchPlan: Sendable {
     var claimedSize: Int64?
     /// What a whole read brought whose end nothing proved, and how many such reads there were (row 14).
     private var unproven: (read: DurablePrefix, count: Int)?
+    private var longestRead: Int64 = 0
     /// Whether the total that was stated is exactly where the part ends that was asked for: some origins state the part's end (row 2). One
     /// request beyond it tells.
     var doubtsEnd = false
@@ -121,7 +122,8 @@ struct FetchPlan: Sendable {
             mayChunkUnvalidated: lease.policy?.chunksWithoutValidator == true,
             isOtherMirror: lease.isOtherMirror == true,
             claimedSize: claimedSize,
-            earlierSize: lease.earlierSize ?? lease.have?.validatedSize,
+            earlierSize: earlierSize,
+            earlierBytes: lease.earlierBytes,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation,
@@ -299,7 +301,9 @@ struct FetchPlan: Sendable {
 
     /// A whole read came to an end that nothing proves. Returns whether a read before was the same, which proves it; `nil` after too many.
     mutating func confirm(_ read: DurablePrefix) -> Bool? {
-        if unproven?.read == read {
+        longestRead = max(longestRead, read.offset)
+        // Two that are hardly any of what another one has brought are something in its place.
+        if unproven?.read == read, read.offset >= longestRead / 2 {
             ended(at: read.offset)
             return true
         }

@@ -139,6 +139,14 @@ struct ResponseVerdictTests {
         #expect(Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network))
     }
 
+    /// Row 27: where no size was stated, what had come is the least that is expected, roughly.
+    @Test(arguments: [(0, true), (499, true), (500, false), (1_000, false), (5_000, false)])
+    func wholeThatIsFarSmallerThanWhatHadComeIsNoVersionAfterAnother(size: Int64, isRefused: Bool) {
+        let question = FetchQuestion(range: nil, planned: false, known: Representation(), earlierBytes: 1_000)
+        #expect((verdict(to: question, size: size, type: "text/html") == .refuse(.network)) == isRefused)
+        #expect((ResponseVerdict.doubt(size, question) != nil) == isRefused)
+    }
+
     /// Row 27: what comes without a validator in the place of a content that has one is another version if it is as large, or larger and no page.
     @Test(
         arguments: [

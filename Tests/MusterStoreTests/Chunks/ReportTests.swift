@@ -165,6 +165,22 @@ import Testing
         }
     }
 
+    /// Where no size is stated, what has come is the measure.
+    @Test(arguments: [(70_000, nil, 70_000), (500, nil, nil), (500, "\"1\"", 500)] as [(Int64, String?, Int64?)])
+    func whatHadComeOfAContentWithoutASizeIsAMeasureOfTheNext(came: Int64, etag: String?, kept: Int64?) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: nil, isSplittable: false, etag: etag)
+            try await worker.fail(first, .network, at: came, status: 200)
+            try await fixture.run("UPDATE ready_chunks SET status = 'ready', not_before = NULL")
+            let next = try #require(try await worker.claimWork().first)
+            #expect(next.version == 2 && next.earlierSize == nil && next.earlierBytes == kept)
+            try await fixture.check()
+        }
+    }
+
     /// The origin tells of a limit by pages. What comes in the place of a version that may be one of them is the file, and no refusal.
     @Test(arguments: [(nil, "startOver", 2), ("\"1\"", "retry", 1)] as [(String?, String, Int32)])
     func fileThatComesAfterAPageStartsOver(etag: String?, outcome: String, version: Int32) async throws {

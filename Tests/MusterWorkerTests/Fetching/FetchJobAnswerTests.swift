@@ -228,6 +228,38 @@ import Testing
         }
     }
 
+    /// Row 27, where the head states no size.
+    @Test(
+        arguments: [(earlierSize: 3 * mebibyte, earlierBytes: nil), (nil, 5 * mebibyte), (nil, 2 * mebibyte)]
+            as [(Int64?, Int64?)])
+    func bodyThatEndsFarTooSoonIsNoVersionAfterAnother(earlierSize: Int64?, earlierBytes: Int64?) async throws {
+        try await withBench { bench, origin in
+            _ = serve(origin)
+            for misbehaviour in [.ignoreRange, .chunked, .noValidators] as [ScriptedOrigin.Misbehaviour] {
+                origin.misbehave("/f", misbehaviour)
+            }
+            var lease = LeaseDocument.first(origin.url("/f"))
+            (lease.earlierSize, lease.earlierBytes) = (earlierSize, earlierBytes)
+            let ending = await bench.run(lease)
+            let isTaken = earlierBytes == 2 * mebibyte
+            #expect(isTaken ? ending.finished?.size == 2 * mebibyte : ending.failure?.kind == .network)
+            #expect(bench.exists("out/file.bin") == isTaken)
+        }
+    }
+
+    /// Row 14: two reads of nothing prove nothing of a file of which another one has brought more.
+    @Test func readsThatAreHardlyAnythingDoNotProveAnEnd() async throws {
+        try await withBench { bench, origin in
+            _ = serve(origin)
+            for misbehaviour in [.ignoreRange, .closeDelimited, .noValidators] as [ScriptedOrigin.Misbehaviour] {
+                origin.misbehave("/f", misbehaviour)
+            }
+            origin.misbehave("/f", .truncated(afterBytes: 5), when: .init(requests: 1..<4))
+            #expect(await bench.run(.first(origin.url("/f"))).finished?.size == 2 * mebibyte)
+            #expect(origin.requests.count == 6)
+        }
+    }
+
     @Test func nothingBeyondTheDurableBytesIsTheEnd() async throws {
         try await withBench { bench, origin in
             let file = serve(origin)

@@ -268,6 +268,7 @@ CREATE TABLE sources (
     mismatches      integer NOT NULL DEFAULT 0,              -- how often its content had another digest (row 29)
     -- The size that it stated of a content version that was given up since (row 27).
     earlier_size    bigint,
+    earlier_bytes   bigint,                                  -- the most bytes that had come of such a version where it stated no size
     differs_in      integer,                                 -- the content version that its own content is not (row 30)
     -- What the resolver said last; goes before url, headers and origin_id (row 21).
     fresh_url       text,                                    -- NULL: the resolver was not asked

@@ -194,8 +194,12 @@ BEGIN
     DELETE FROM ready_chunks WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM done_chunks WHERE task_id = p_task;
     -- Each page is as large as it likes.
-    UPDATE sources SET earlier_size = t.size
-    WHERE task_id = p_task AND ordinal = t.source AND t.planned AND t.size IS NOT NULL AND NOT may_be_page(t);
+    UPDATE sources
+    SET earlier_size = coalesce(t.size, earlier_size),
+        earlier_bytes = CASE WHEN t.size IS NULL THEN greatest(earlier_bytes, v_counted) ELSE earlier_bytes END
+    WHERE task_id = p_task AND ordinal = coalesce(t.source, p_source)
+        AND CASE WHEN t.size IS NULL THEN v_counted > 65536 OR v_counted > 0 AND (t.etag IS NOT NULL OR t.last_modified IS NOT NULL)
+            ELSE t.planned AND NOT may_be_page(t) END;
     SELECT s.ordinal, s.rung, coalesce(s.fresh_origin_id, s.origin_id) INTO v_source, v_rung, v_origin FROM sources s
     WHERE s.task_id = p_task ORDER BY s.dead, s.ordinal <> p_source, s.ordinal LIMIT 1;
     UPDATE tasks
