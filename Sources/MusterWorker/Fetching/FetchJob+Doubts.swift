@@ -35,14 +35,14 @@ extension FetchJob {
     /// Begins a body anew whose end nothing has proved yet (row 14), after a pause, unless the lease is wanted back. Files that are cut together, since they
     /// are too many, are not asked for together again.
     func readAgain(_ plan: FetchPlan, _ writer: ChunkWriter) async {
-        let share = Int(lease.task.rawValue % Self.shares)
-        let end = ContinuousClock.now + plan.pauseBeforeReading * (Int(Self.shares) + share) / Int(Self.shares)
+        let share = Int(lease.task.rawValue % Self.moments)
+        let end = ContinuousClock.now + plan.pauseBeforeReading * (Int(Self.moments) + share) / Int(Self.moments)
         while control.wish == .work, ContinuousClock.now < end { try? await Task.sleep(for: .milliseconds(250)) }
         writer.restart(at: lease.start)
     }
 
-    /// In so many moments of a second pause files are asked for again.
-    private static let shares: Int64 = 8
+    /// The reads that follow a pause are spread over so many moments, by task.
+    private static let moments: Int64 = 8
 
     /// Whether what came may be due to the manner of asking, and not to what was asked for: then the same is asked at once in another one, which is no
     /// try. What is seen so is remembered of the origin.

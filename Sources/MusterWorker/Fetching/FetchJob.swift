@@ -276,12 +276,13 @@ struct FetchJob: Sendable {
     ) -> Step {
         let announced: Int64? = if case .judged(.accept(let body)) = ending.judgement { body.count } else { nil }
         let wrongSize: FailureKind = expectedSize == nil ? .changed : .sizeMismatch
+        if case .completed = ending.outcome, let what = plan.doubtfulEnd(at: offset) {
+            return .failed(.network, what, retryAfter: nil)
+        }
         switch ending.outcome {
         case .completed(_, .surplus) where plan.end == offset && announced == nil:
             return .failed(wrongSize, "there is more than \(offset) bytes", retryAfter: nil)
         case .completed where plan.end == offset, .failed where plan.end == offset: return .complete
-        case .completed where plan.doubtfulEnd(at: offset) != nil:
-            return .failed(.network, plan.doubtfulEnd(at: offset) ?? "", retryAfter: nil)
         // Nothing but the end of the connection, or of an HTTP/2 stream, marked the end of the body.
         case .completed where plan.end == nil && ending.head?.isEndUncertain == true && !plan.believesAnyEnd:
             return .readAgain

@@ -148,14 +148,10 @@ extension FetchPlan {
     /// Why a body may be something in the place of the file whose end, at `offset`, its head has not told (row 27); `nil` where it may not.
     func doubtfulEnd(at offset: Int64) -> String? {
         guard end == nil, lease.start == 0, !known.hasValidator, digests.all.isEmpty,
-            lease.policy?.acceptUnframed != true,
             case .refuse(_, let detail, _) = ResponseVerdict.doubt(offset, question(from: 0))
         else { return nil }
         return detail
     }
-
-    /// The size of a version that was given up, or of the file that is there.
-    var earlierSize: Int64? { lease.earlierSize ?? lease.have?.validatedSize }
 
     /// Whether a whole body of no stated length is exactly as long as the part that was asked for: then it may be a part (row 1).
     func mayBePart(_ ending: FetchTransfer.Ending, of question: FetchQuestion, count: Int64) -> Bool {

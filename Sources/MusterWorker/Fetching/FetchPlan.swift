@@ -30,9 +30,8 @@ struct FetchPlan: Sendable {
     private(set) var ladder: Ladder
     /// The size that an answer stated which contradicted the way of asking.
     var claimedSize: Int64?
-    /// What a whole read brought whose end nothing proved, and how many such reads there were (row 14).
-    private var unproven: (read: DurablePrefix, count: Int)?
-    private var longestRead: Int64 = 0
+    /// What a whole read brought whose end nothing proved, how many such reads there were, and the most bytes of one (row 14).
+    private var unproven: (read: DurablePrefix, count: Int, longest: Int64)?
     /// Whether the total that was stated is exactly where the part ends that was asked for: some origins state the part's end (row 2). One
     /// request beyond it tells.
     var doubtsEnd = false
@@ -122,7 +121,7 @@ struct FetchPlan: Sendable {
             mayChunkUnvalidated: lease.policy?.chunksWithoutValidator == true,
             isOtherMirror: lease.isOtherMirror == true,
             claimedSize: claimedSize,
-            earlierSize: earlierSize,
+            earlierSize: lease.earlierSize ?? lease.have?.validatedSize,
             earlierBytes: lease.earlierBytes,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
@@ -301,14 +300,14 @@ struct FetchPlan: Sendable {
 
     /// A whole read came to an end that nothing proves. Returns whether a read before was the same, which proves it; `nil` after too many.
     mutating func confirm(_ read: DurablePrefix) -> Bool? {
-        longestRead = max(longestRead, read.offset)
+        let longest = max(unproven?.longest ?? 0, read.offset)
         // Two that are hardly any of what another one has brought are something in its place.
-        if unproven?.read == read, read.offset >= longestRead / 2 {
+        if unproven?.read == read, read.offset >= longest / 2 {
             ended(at: read.offset)
             return true
         }
         let count = (unproven?.count ?? 0) + 1
-        unproven = (read, count)
+        unproven = (read, count, longest)
         return count < Self.mostReads ? false : nil
     }
 
