@@ -17,7 +17,7 @@ import Testing
             reads.update { $0 += 1 }
             return Self.nothing
         }
-        for ring in 1...2 {
+        for ring in 1...50 {
             try await withThrowingTaskGroup(of: EventPage.self) { followers in
                 for _ in 0..<1_000 { followers.addTask { try await pages.next(Self.question, seen: 0) } }
                 let all = try await followers.reduce(into: []) { $0.append($1) }

@@ -112,7 +112,7 @@ final class EventPages: Sendable {
 
     /// What there is now.
     func page(_ question: EventReader.Question) async throws -> EventPage {
-        try await page(question, mayJoin: { _ in false })
+        try await page(question, isEnough: { _ in false }, mayJoin: { _ in false })
     }
 
     /// What a follower reads next.
@@ -120,31 +120,41 @@ final class EventPages: Sendable {
     /// - Parameter seen: the read that it was given last, if it asks once more for the same: a ring may be lost (fault F14), so it needs a later one.
     func next(_ question: EventReader.Question, seen: Int) async throws -> EventPage {
         let rings = bell.rings
-        let known = state.withLock { state in
-            state.pages.last { $0.question == question && $0.page.rings == rings && $0.page.number > seen }?.page
-        }
-        if let known { return known }
-        return try await page(question, mayJoin: { $0 >= rings })
+        return try await page(
+            question, isEnough: { $0.rings >= rings && $0.number > seen }, mayJoin: { $0 >= rings })
+    }
+
+    /// What to do for one question: decided under one lock, so that a read that ends meanwhile is either awaited or given, and not made again.
+    private enum Decision {
+        case give(EventPage)
+        case wait(for: Task<EventPage, any Error>, isLate: Bool)
     }
 
     private func page(
-        _ question: EventReader.Question, mayJoin: (_ rings: Int) -> Bool
+        _ question: EventReader.Question, isEnough: (EventPage) -> Bool, mayJoin: (_ rings: Int) -> Bool
     ) async throws -> EventPage {
         var hasWaited = false
         while true {
-            let (task, isLate) = state.withLock { state in
+            let decision: Decision = state.withLock { state in
+                if let known = state.pages.last(where: { $0.question == question && isEnough($0.page) }) {
+                    return .give(known.page)
+                }
                 guard let running = state.running[question] else {
                     let turn = Self.turn(state, question)
                     let task = Task { try await self.run(question, at: turn) }
                     state.running[question] = Running(task: task)
-                    return (task, false)
+                    return .wait(for: task, isLate: false)
                 }
                 // One that began before the question came may have missed what is asked for. After one wait, none did.
-                return (running.task, !hasWaited && !(running.rings.map(mayJoin) ?? true))
+                return .wait(for: running.task, isLate: !hasWaited && !(running.rings.map(mayJoin) ?? true))
             }
-            let result = await task.result
-            guard isLate else { return try result.get() }
-            hasWaited = true
+            switch decision {
+            case .give(let page): return page
+            case .wait(let task, let isLate):
+                let result = await task.result
+                guard isLate else { return try result.get() }
+                hasWaited = true
+            }
         }
     }
 
