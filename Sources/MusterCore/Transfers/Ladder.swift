@@ -141,7 +141,11 @@ public struct Ladder: Hashable, Sendable {
                 situation.isShared && kind.limitSignal(status: kind.ownStatus) != .none
                 && !(situation.isUntouched && kind == .httpStatus(400))
             let isSilence = kind == .timeout && situation.mayBeSilent && situation.isUntouched
-            let mayPass = isSilence || situation.looks == .failed && kind.mayNotBeForPlain && retryAfter == nil
+            // What is told to wait has waited by the time of such a look, if bytes of it have come.
+            let mayPass =
+                isSilence
+                || situation.looks == .failed && kind.mayNotBeForPlain
+                    && (retryAfter == nil || !situation.isUntouched)
             if mayBeLimit {
                 return .fail(kind, summary, retryAfter: retryAfter)
             } else if situation.isUntouched, !situation.hasServedRange {
