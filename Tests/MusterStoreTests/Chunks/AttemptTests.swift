@@ -183,6 +183,23 @@ import Testing
         }
     }
 
+    /// What its origin has served came to another group, by another way: the proxy may be a wrong name.
+    @Test(arguments: [true, false])
+    func proxyThatHasBroughtItsGroupNothingIsGivenUpSooner(hasServed: Bool) async throws {
+        try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
+            try await fixture.makeGroup("before", [Wanted("served")])
+            try await fixture.makeGroup("g", hasServed ? [Wanted("first"), Wanted("t")] : [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            for _ in 0..<(hasServed ? 2 : 1) {
+                try await worker.finishAll([try #require(try await worker.claim().first)])
+            }
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '3 min'")
+            let tries = try await failures(fixture, of: "t", &worker, .proxy, isUnreached: true)
+            #expect(tries == (hasServed ? 8 : 3))
+        }
+    }
+
     /// What it leads to may be away for a moment, as an origin may.
     @Test(arguments: [true, false])
     func redirectThatLeadsToNobodyIsTriedLikeAnOutageWhereItsOriginHasServedLately(hasServed: Bool) async throws {

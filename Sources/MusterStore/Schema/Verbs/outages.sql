@@ -73,3 +73,33 @@ BEGIN
         LIMIT 10000 FOR UPDATE OF c SKIP LOCKED);
 END
 $$;
+
+-- So many tries without progress end a task. Where nobody was reached they may be fewer, but not of an origin that has served lately: that is an
+-- outage, and no wrong name; of a proxy that has brought the group nothing yet, it tells nothing. It is not given up before an outage has lasted for a while, whatever the number of tries; nor is it where nobody answers.
+CREATE FUNCTION most_attempts(l leases, p_attempts integer, f failure) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE
+        WHEN (f.status IN (500, 502, 504) OR f.kind = 'network' AND f.status BETWEEN 200 AND 299) AND p_attempts >= f.max_attempts AND is_in_outage(l) THEN p_attempts + 1
+        WHEN f.unreached_attempts IS NULL AND NOT f.is_unanswered THEN f.max_attempts
+        WHEN f.kind = 'proxy' AND l.durable = 0 AND NOT EXISTS (SELECT FROM groups g WHERE g.id = l.group_id AND g.succeeded > 0)
+        THEN least(f.unreached_attempts, f.max_attempts)
+        -- Somebody waits for many files of an origin that has refused all connections for as long as one file is tried.
+        WHEN f.unreached_attempts < f.max_attempts AND NOT has_served_lately(l.origin_id) AND EXISTS (
+            SELECT 1 FROM origins o WHERE o.id = l.origin_id AND o.out_since IS NOT NULL AND o.doubted_at <= statement_timestamp() - interval '8 s') THEN 1
+        WHEN NOT has_served_lately(l.origin_id) THEN least(f.unreached_attempts, f.max_attempts)
+        WHEN p_attempts >= f.max_attempts AND tried_until(l.origin_id) > statement_timestamp() THEN p_attempts + 1
+        ELSE f.max_attempts
+    END;
+END
+$$;
+
+-- Whether the origin, which has served lately, serves nobody now, and the task has failed for less than a minute: by chance its tries may be over within half
+-- of that, and an outage is not.
+CREATE FUNCTION is_in_outage(l leases) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN served_at(l.origin_id) < statement_timestamp() - interval '3 s' AND tried_until(l.origin_id) > statement_timestamp()
+        AND NOT EXISTS (SELECT FROM attempts a WHERE a.task_id = l.task_id AND a.at < statement_timestamp() - interval '1 min');
+END
+$$;
