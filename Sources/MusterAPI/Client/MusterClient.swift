@@ -14,7 +14,7 @@ public final class MusterClient: Sendable {
     private let send: APISend
     /// Has a request sent to the servers, as often as it likes.
     private let pass: Pass
-    private let current = Mutex(0)
+    private let current: Current
 
     /// How long an answer may take, beside what the request itself waits for.
     public static let answerTime = Duration.seconds(30)
@@ -37,6 +37,7 @@ public final class MusterClient: Sendable {
             return try await send(request)
         }
         pass = { try await $1($0) }
+        current = Current()
     }
 
     /// A client of coordinators that have one token, or none.
@@ -46,7 +47,12 @@ public final class MusterClient: Sendable {
 
     /// The same client, whose requests are asked otherwise.
     private init(_ other: MusterClient, pass: @escaping Pass) {
-        (servers, send, self.pass) = (other.servers, other.send, pass)
+        (servers, send, current, self.pass) = (other.servers, other.send, other.current, pass)
+    }
+
+    /// The server that answered last, for a client and all that are made of it: a silent one costs seconds once, and not with each request.
+    private final class Current: Sendable {
+        let server = Mutex(0)
     }
 
     /// Asks: `send` goes to the servers with a request, whose URL is the path.
@@ -138,7 +144,7 @@ public final class MusterClient: Sendable {
     ///
     /// - Parameter lost: told when something may have been changed, and the answer was lost.
     private func round(_ request: APIRequest, lost: () -> Void = {}) async throws -> APIResponse {
-        let first = current.withLock { $0 }
+        let first = current.server.withLock { $0 }
         var turns = servers.indices.map { Turn(server: (first + $0) % servers.count, timeout: request.timeout) }
         if request.method == "GET", servers.count > 1, let timeout = request.timeout, timeout >= Self.answerTime {
             for place in turns.indices { turns[place].timeout = timeout - Self.answerTime + Self.firstAnswerTime }
@@ -167,7 +173,7 @@ public final class MusterClient: Sendable {
                         )
                     continue
                 }
-                current.withLock { $0 = turn.server }
+                current.server.withLock { $0 = turn.server }
                 return answer
             } catch var error as Unreachable {
                 if request.manner == .change, !error.isRefused {
@@ -184,7 +190,7 @@ public final class MusterClient: Sendable {
                 failure = problem
             }
         }
-        current.withLock { $0 = servers.isEmpty ? 0 : (first + 1) % servers.count }
+        current.server.withLock { $0 = servers.isEmpty ? 0 : (first + 1) % servers.count }
         throw failure ?? Unreachable("there is no server")
     }
 

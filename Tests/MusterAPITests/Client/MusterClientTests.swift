@@ -30,6 +30,13 @@ struct MusterClientFailoverTests {
         #expect(script.urls == ["\(one)/v1/workers", "\(two)/v1/workers", "\(two)/v1/workers"])
     }
 
+    @Test func clientsThatAreMadeOfOneKnowWhichServerAnswers() async throws {
+        let script = Script([one: .silent, two: .answer(200, emptyPage)])
+        let client = script.client([one, two])
+        for client in [client.once, client, client.passing { try await $1($0) }] { _ = try await client.workers() }
+        #expect(script.urls == [one, two, two, two].map { "\($0)/v1/workers" })
+    }
+
     @Test func clientGoesRoundToTheFirstServerAgain() async throws {
         let script = Script([one: .unreachable, two: .answer(200, emptyPage)])
         let client = script.client([one, two])
