@@ -19,7 +19,7 @@ struct OriginTroubleTests {
         facts.retried = "connection failed from https://a.example:443"
         #expect(
             document(facts).summary
-                == "A try of 3 chunks failed (connection failed from https://a.example:443), and the next one is not due yet."
+                == "A try of 3 chunks failed (one of them with: connection failed from https://a.example:443), and the next one is not due yet."
         )
     }
 

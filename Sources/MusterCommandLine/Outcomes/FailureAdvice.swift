@@ -58,7 +58,7 @@ enum FailureAdvice {
                         "it breaks off, and nothing tells that the rest would be of the same file: a digest does (get --digest), or try another source"
                 ) : Advice(text: "it breaks off, and has to come in one piece: try another source")
         }
-        if says("states no validator, and") {
+        if says("states no other validator, and") {
             let cause = "something else may come in its place: look at the URL; if that is the file by now, "
             return says("where the origin had")
                 ? Advice(text: cause + "use another directory, or move the one that is there away first")
@@ -220,6 +220,12 @@ enum FailureAdvice {
             return Advice(
                 text:
                     "\(what == "no regular file" ? "something that is no file" : what) is at that path: give the file another path, or move that away"
+            )
+        }
+        if says("no plain directory") {
+            return Advice(
+                text:
+                    "something that is no directory is on the way to that path: give the file another path, or move that away"
             )
         }
         guard says(" stands at ") else { return nil }

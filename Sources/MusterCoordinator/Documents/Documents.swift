@@ -84,7 +84,7 @@ extension OriginDocument {
             bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond),
             note: record.secondsOut.map(WaitSentence.outage) ?? record.limit.map(WaitSentence.limit)
                 ?? record.secondsSinceRefusal.map {
-                    "it last refused for too much at once \(DurationNotation.format(.seconds($0))) ago"
+                    "a refusal \(DurationNotation.format(.seconds($0))) ago was taken for one of too much at once"
                 })
     }
 }

@@ -238,7 +238,7 @@ struct GroupExplanation: Sendable {
         guard chunks.number > 0 else { return nil }
         return wait(
             .backoff,
-            "a try of \(Self.number(chunks)) failed\(facts.retried.map { " (\($0))" } ?? ""), and the next one is not due yet",
+            "a try of \(Self.number(chunks)) failed\(facts.retried.map { " (\(chunks.number > 1 ? "one of them with: " : "")\($0))" } ?? ""), and the next one is not due yet",
             chunks,
             until: facts.putOff.firstDue)
     }

@@ -63,7 +63,7 @@ extension FailureKind {
     /// The kind, for people. An answer that came may be refused for what it is, and no connection has failed then.
     private func words(_ isDecided: Bool, _ detail: String = "") -> String {
         switch self {
-        case .network where detail.contains("states no validator, and"): Self.httpStatus(200).words(isDecided)
+        case .network where detail.contains("states no other validator, and"): Self.httpStatus(200).words(isDecided)
         case .network: "connection failed"
         case .tls: "no secure connection"
         case .dns: "host not found"

@@ -154,11 +154,17 @@ extension FetchJob {
     }
 
     /// Asks for a file that was served, to see whether it is refused by this status as well; by one of 200, whether something else comes in its place.
-    func testimony(of witness: OriginWitnesses.Witness, status: Int) async -> Examination.Testimony {
+    ///
+    /// - Parameter patience: how long its answer may take, if that is less than usual.
+    func testimony(
+        of witness: OriginWitnesses.Witness, status: Int, patience: Duration? = nil
+    ) async -> Examination.Testimony {
+        var request = witness.request
+        if let patience { request.firstByteTimeout = min(request.firstByteTimeout, patience) }
         guard let visit = await context.conduct.admit(origin, for: control) else { return .nothing }
         let collector = AnswerCollector(limitBytes: 1, keepsBody: false)
-        let ending = await context.loops.withLoop(for: witness.request.url, at: control.seat) { [control] loop in
-            await collector.run(witness.request, on: loop, control: control)
+        let ending = await context.loops.withLoop(for: request.url, at: control.seat) { [control, request] loop in
+            await collector.run(request, on: loop, control: control)
         }
         _ = context.conduct.isOver(visit, origin)
         switch ending {
@@ -191,9 +197,12 @@ extension FetchJob {
             let witness = context.witnesses.fileCame(address)
         else { return }
         // A page may be there in its place.
-        guard case .served = await testimony(of: witness, status: 200) else { return }
+        guard case .served = await testimony(of: witness, status: 200, patience: Self.timeToSee) else { return }
         context.witnesses.servedAgain(address.origin)
     }
+
+    /// So long a file that has come waits for that: another one may show it.
+    private static let timeToSee: Duration = .seconds(2)
 
     /// Notes a request that was served, to ask for it again where others are refused; not as long as it may have brought a page in the place of the file.
     func noteWitness(_ request: TransferRequest, _ plan: FetchPlan, came offset: Int64 = 0, isOver: Bool) {

@@ -53,7 +53,7 @@ struct SecretStore: Sendable {
 
     /// The path of a file that a library reads by itself; without links, so that what was checked is what is read.
     func file(_ path: String) throws(SecretRefusal) -> String {
-        try located(path, of: path)
+        try located(path, of: "file:\(path)")
     }
 
     private func variable(_ name: String) throws(SecretRefusal) -> String {

@@ -17,7 +17,7 @@ struct OriginsTests {
                 key: "https://a.example:443", maxConnections: 8, allowedConnections: 4, connections: 3,
                 pausedUntil: nil,
                 limitedAt: Samples.moment, bytesPerSecond: 36_805_017, bytesPerSecondLimit: 41_943_040,
-                note: "it last refused for too much at once 6m ago"),
+                note: "a refusal 6m ago was taken for one of too much at once"),
             OriginDocument(
                 key: "https://b.example:443", maxConnections: 2, allowedConnections: 2, connections: 0,
                 pausedUntil: Samples.moment, limitedAt: nil, bytesPerSecond: 0),
@@ -25,7 +25,7 @@ struct OriginsTests {
         #expect(
             OriginsListCommand.table(origins, clock: Samples.clock).lines() == [
                 "ORIGIN                 OPEN  ALLOWED  MOST       SPEED     AT MOST  PAUSED UNTIL                   NOTE",
-                "https://a.example:443     3        4     8  35.1 MiB/s  40.0 MiB/s  -                              it last refused for too much at once 6m ago",
+                "https://a.example:443     3        4     8  35.1 MiB/s  40.0 MiB/s  -                              a refusal 6m ago was taken for one of too much at once",
                 "https://b.example:443     0        2     2           -           -  2026-03-01 13:00:00 (15s ago)  -",
             ]
         )

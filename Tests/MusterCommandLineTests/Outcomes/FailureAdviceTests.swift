@@ -25,8 +25,8 @@ struct FailureAdviceTests {
             "it was not done within 3 s of when it was added or retried", "the group was not done within 3 s",
             "env:KEY is not set", "env:KEY is not among the variables that this worker gives to the source",
             "file:/run/secrets/a b is no file that this worker gives to the source",
-            "the response states no validator, and is something else: size 9 became 5",
-            "the response states no validator, and 5 bytes, where the origin had 9 before",
+            "the response states no other validator, and is something else: size 9 became 5",
+            "the response states no other validator, and 5 bytes, where the origin had 9 before",
         ]
         return (kinds + statuses).flatMap { kind in
             details.flatMap { detail in
@@ -75,7 +75,7 @@ struct FailureAdviceTests {
         ("5 bytes, where the origin had 9 before", "use another directory"),
     ])
     func whatMayBeSomethingElseIsFetchedFromItsBeginning(detail: String, text: String) throws {
-        let detail = "the response states no validator, and \(detail)"
+        let detail = "the response states no other validator, and \(detail)"
         let advice = try #require(
             FailureAdvice.advice(FailureDocument(kind: .network, detail: detail, at: Samples.moment, status: 200)))
         #expect(advice.text.contains(text), "\(advice.text)")

@@ -64,7 +64,7 @@ struct FailureKindTests {
 
     /// An answer came, so that no connection has failed.
     @Test func anAnswerThatMayBeSomethingElseIsNotToldAsAFailedConnection() {
-        let detail = "the response states no validator, and is something else: size 9 became 5"
+        let detail = "the response states no other validator, and is something else: size 9 became 5"
         #expect(
             FailureKind.network.text(status: 200, source: nil, detail: detail, isDecided: true)
                 == "not the file (status 200): \(detail)")

@@ -200,6 +200,19 @@ import Testing
         }
     }
 
+    /// What may pass is waited for, whatever the number of tries, but not where somebody wants hardly any.
+    @Test(arguments: [1, 2]) func fewTriesAreNotMoreWhereTheFailureMayPass(tries: Int32) async throws {
+        var policy = Self.patientPolicy
+        policy.attempts = tries
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await worker.finishAll([try #require(try await worker.claim().first)])
+            #expect(try await fixture.store.foldOriginRates() == 1)
+            #expect(try await failures(fixture, of: "t", &worker, .httpStatus(503), status: 503) == Int(tries))
+        }
+    }
+
     /// What it leads to may be away for a moment, as an origin may.
     @Test(arguments: [true, false])
     func redirectThatLeadsToNobodyIsTriedLikeAnOutageWhereItsOriginHasServedLately(hasServed: Bool) async throws {

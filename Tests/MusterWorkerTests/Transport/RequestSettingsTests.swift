@@ -131,7 +131,8 @@ import Testing
         options.headers = nil
         options.caFile = "/none/ca.pem"
         #expect(
-            throws: SecretRefusal(reference: "/none/ca.pem", reason: "is no file that this worker gives to the source")
+            throws: SecretRefusal(
+                reference: "file:/none/ca.pem", reason: "is no file that this worker gives to the source")
         ) {
             try request(options)
         }

@@ -171,11 +171,12 @@ BEGIN
 END
 $$;
 
--- Whether a limit may be one for so many seconds, which passes: its origin has served within the time that such a limit lasts. Nobody waits for it for ever: it may be the file's own refusal, where no worker could see that.
+-- Whether a limit may be one for so many seconds, which passes: its origin has served within the time that such a limit lasts. Nobody waits for it for ever: it may be the file's own refusal, where no worker could see that; and
+-- nobody who wants few tries does.
 CREATE FUNCTION may_pass(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN f.status IS NOT NULL AND f.retry_after IS NULL AND has_served_within_limit(l.origin_id, f)
+    RETURN f.status IS NOT NULL AND f.retry_after IS NULL AND NOT wants_few_tries(f) AND has_served_within_limit(l.origin_id, f)
         AND (SELECT s.failures FROM sources s WHERE s.task_id = l.task_id AND s.ordinal = l.source) <= 32;
 END
 $$;

@@ -80,6 +80,7 @@ CREATE FUNCTION most_attempts(l leases, p_attempts integer, f failure) RETURNS i
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN CASE
+        WHEN wants_few_tries(f) THEN least(coalesce(f.unreached_attempts, f.max_attempts), f.max_attempts)
         WHEN (f.status IN (500, 502, 504) OR f.kind = 'network' AND f.status BETWEEN 200 AND 299) AND p_attempts >= f.max_attempts AND is_in_outage(l) THEN p_attempts + 1
         WHEN f.unreached_attempts IS NULL AND NOT f.is_unanswered THEN f.max_attempts
         WHEN f.kind = 'proxy' AND l.durable = 0 AND NOT EXISTS (SELECT FROM groups g WHERE g.id = l.group_id AND g.succeeded > 0)
@@ -103,3 +104,7 @@ BEGIN
         AND NOT EXISTS (SELECT FROM attempts a WHERE a.task_id = l.task_id AND a.at < statement_timestamp() - interval '1 min');
 END
 $$;
+
+-- Whether somebody wants hardly more than one try: that many they are, whatever may pass.
+CREATE FUNCTION wants_few_tries(f failure) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$ SELECT f.max_attempts < 3 $$;
