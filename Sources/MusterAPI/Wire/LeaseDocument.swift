@@ -77,12 +77,11 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// Whether the source is another one than that which taught the representation: then a difference is the source's fault, and
     /// nothing but a size with a strong ETag or a digest makes its bytes the same content (range contract, row 30).
     public var isOtherMirror: Bool?
-    /// The size that the source stated of a content version that was given up since: what is smaller and has no validator is not believed (range
-    /// contract, row 27). Absent when there was none.
-    public var earlierSize: Int64?
-    /// The bytes that had come of such a version where it stated no size: what is less than half of that and has no validator is not believed. Absent when
-    /// there was none.
-    public var earlierBytes: Int64?
+    /// What the source has shown of a content version that was given up since: less than that is not believed, unless it says that it is another version
+    /// (range contract, row 27). Absent when there was none.
+    public var earlier: EarlierVersion?
+    /// Whether no try of the chunk is left after this one. Absent while there are some.
+    public var isLastTry: Bool?
     /// For `resolve`: whom to ask what.
     public var resolver: Resolver?
     /// For `resolve`: the question.

@@ -33,8 +33,8 @@ extension LeaseDocument {
             origin = lease.origin
             have = lease.have
             lane = lease.lane
-            earlierSize = lease.earlierSize
-            earlierBytes = lease.earlierBytes
+            earlier = lease.earlier
+            if lease.isLastTry { isLastTry = true }
             looks = lease.looks
         }
         guard lease.kind == .resolve else { return }

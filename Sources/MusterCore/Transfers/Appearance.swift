@@ -19,6 +19,9 @@ public struct Appearance: Sendable, Hashable {
     public static let mostBytes: Int64 = 256 << 10
     private static let mostBytesOfAPage: Int64 = 4 << 20
 
+    /// Whether redirects led to it.
+    private let isRedirected: Bool
+
     /// Fields that say nothing of what made the body.
     private static let passing: Set<String> = [
         "age", "alt-svc", "connection", "content-length", "content-range", "content-type", "date", "etag", "expires",
@@ -35,6 +38,7 @@ public struct Appearance: Sendable, Hashable {
         hasDate = found.lastModified != nil
         statesDate = facts.value("last-modified") != nil
         isPart = facts.status == 206
+        isRedirected = facts.isRedirected
         names = facts.names.subtracting(Self.passing)
     }
 
@@ -82,6 +86,13 @@ public struct Appearance: Sendable, Hashable {
     public func isRatherTheFile(than other: Appearance, isRepeated: Bool, namesNoPage: Bool) -> Bool {
         if isHTML, namesNoPage { return false }
         return rank > other.rank || isRepeated && rank == other.rank && size ?? .max > other.size ?? .max
+    }
+
+    /// Whether this one, which came to a plain request, is the file rather than what a request with a Range was redirected to: it came without a redirect, or it
+    /// is larger, and nothing speaks against it. What is less may be said of a URL that works once.
+    public func isRatherTheFile(thanElsewhere other: Appearance, namesNoPage: Bool) -> Bool {
+        if !isRedirected { return true }
+        return rank >= other.rank && !(isHTML && namesNoPage) && size ?? .max > other.size ?? .max
     }
 
     /// Whether it is said to be a page.

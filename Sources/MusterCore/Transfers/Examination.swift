@@ -13,6 +13,8 @@ public struct Examination: Sendable {
         public var answersRange: Bool
         /// Whether the body before, in answer to the same request, was another one.
         public var isSecond: Bool
+        /// Whether a request with a Range, and maybe no other one, was redirected to it.
+        public var isElsewhere: Bool
         /// Whether another source has not been tried.
         public var mayMoveOn: Bool
         /// Whether the same has come for another file too.
@@ -21,13 +23,14 @@ public struct Examination: Sendable {
         /// A body that came alone, in answer to a request for the whole.
         public init(
             look: Appearance, namesNoText: Bool = false, isShared: Bool = false, answersRange: Bool = false,
-            isSecond: Bool = false, mayMoveOn: Bool = false, isRepeated: Bool = false
+            isSecond: Bool = false, isElsewhere: Bool = false, mayMoveOn: Bool = false, isRepeated: Bool = false
         ) {
             self.look = look
             self.namesNoText = namesNoText
             self.isShared = isShared
             self.answersRange = answersRange
             self.isSecond = isSecond
+            self.isElsewhere = isElsewhere
             self.mayMoveOn = mayMoveOn
             self.isRepeated = isRepeated
         }
@@ -105,6 +108,7 @@ public struct Examination: Sendable {
     /// Whether a body like this is examined at all where nobody else can tell.
     public var isAskedAgain: Bool {
         body.isShared || body.isNotice && !body.look.hasDate || body.answersRange && body.look.size == 0
+            || body.isElsewhere
     }
 
     /// Whether its look is that of a page, so that one such file tells nothing of others.
@@ -149,6 +153,7 @@ public struct Examination: Sendable {
             let mayBeLimit = mayBeLimit || body.isShared && body.isNotice
             let isUntold = mayBeLimit && !hasWitness && !(body.isShared && isAlone)
             if isUntold, leaves() { return .over(.unclear("")) }
+        case .better where body.isElsewhere && !body.isSecond: return .over(.another)
         case .better where body.isShared: return .over(.limit(", which comes when less is asked for"))
         case .better: return .over(body.isSecond ? .unclear(", which comes at times") : .another)
         case .alike:

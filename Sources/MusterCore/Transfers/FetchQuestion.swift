@@ -21,11 +21,11 @@ public struct FetchQuestion: Hashable, Sendable {
     public var isOtherMirror: Bool
     /// The size that an answer stated which was not believed for another reason: less than that is not believed either (row 5).
     public var claimedSize: Int64?
-    /// The size that the source stated of a content version that was given up since: a smaller body that states no validator is not the next version,
-    /// but something in its place (row 27).
-    public var earlierSize: Int64?
-    /// The bytes that had come of such a version where it stated no size.
-    public var earlierBytes: Int64?
+    /// What the source has shown of a content version that was given up since: less than that is not the next version, but something in its place, unless it
+    /// says that it is another one (row 27).
+    public var earlier: EarlierVersion?
+    /// Whether no try is left after this one.
+    public var isLastTry: Bool
     /// Whether a coding of the content is taken off a whole body before it is stored (row 13).
     public var decodes: Bool
     /// The media type that the caller expects, in lower case and without parameters (row 27).
@@ -41,7 +41,7 @@ public struct FetchQuestion: Hashable, Sendable {
     public init(
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
-        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlierSize: Int64? = nil, earlierBytes: Int64? = nil,
+        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlier: EarlierVersion? = nil, isLastTry: Bool = false,
         decodes: Bool = false, expectedContentType: String? = nil, held: Representation? = nil,
         kept: Int64 = 0
     ) {
@@ -55,8 +55,8 @@ public struct FetchQuestion: Hashable, Sendable {
         self.mayChunkUnvalidated = mayChunkUnvalidated
         self.isOtherMirror = isOtherMirror
         self.claimedSize = claimedSize
-        self.earlierSize = earlierSize
-        self.earlierBytes = earlierBytes
+        self.earlier = earlier
+        self.isLastTry = isLastTry
         self.decodes = decodes
         self.expectedContentType = expectedContentType
         self.held = held

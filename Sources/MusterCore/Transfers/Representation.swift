@@ -46,6 +46,22 @@ public struct Representation: Hashable, Sendable, Codable {
             && lastModified == other.lastModified
     }
 
+    /// Whether this says that it is of another version than that, whatever its size: by a strong tag, by a validator that differs, or by one that tells versions
+    /// apart where they have none in common. What repeats a date or a weak tag, or has one where there was none, does not say so.
+    func isAnother(than other: Representation) -> Bool {
+        if strongETag != nil { return true }
+        return switch validators.agreement(with: other.validators) {
+        case .same: false
+        case .different: true
+        case .unknown: tellsVersions
+        }
+    }
+
+    /// The same without its size and its digests.
+    var validators: Representation {
+        Representation(etag: etag, lastModified: lastModified, isDateStrong: isDateStrong)
+    }
+
     /// Whether a part of the same version states less than is known of that: no strong tag, or where none is known, no date that was old enough (row 9).
     func isWeakened(by part: Representation) -> Bool {
         strongETag != nil ? part.strongETag == nil : isDateStrong == true && part.isDateStrong != true

@@ -101,6 +101,16 @@ public struct ResponseFacts: Sendable, Hashable {
         return type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml")
     }
 
+    /// Whether redirects led to what may be shown in the place of what was asked for: a login, a notice, an error in JSON. What states no type, or no
+    /// validator, is one only if it is as small as these are (row 27).
+    public func mayBePageElsewhere(size: Int64?) -> Bool {
+        let isBare = mediaType == nil || value("etag") == nil && value("last-modified") == nil
+        return isRedirected && (mayBeNotice || isBare && size ?? 0 <= Self.largestPage)
+    }
+
+    /// Pages of no type that have more bytes than these are no notices.
+    private static let largestPage: Int64 = 64 << 10
+
     /// The size, the validators and the digests that the response states for the whole representation (range contract, rows
     /// 8, 9 and 35).
     public func representation(size: Int64?) -> Representation {

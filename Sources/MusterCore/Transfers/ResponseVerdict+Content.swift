@@ -43,61 +43,47 @@ extension ResponseVerdict {
         }
     }
 
-    /// Row 27: what states no validator, where the content has some or had another size before, may be something in its place, such as an error page, whatever
-    /// the status says that it is. Nothing starts over for that.
+    /// Row 27: what does not say that it is another version, where the content has validators or had another size before, may be something in its place, such
+    /// as an error page, whatever the status says that it is. Nothing starts over for that.
     static func foreignPage(
         _ found: Representation, _ facts: ResponseFacts, _ question: FetchQuestion
     ) -> ResponseVerdict? {
-        guard !found.hasValidator, !question.isProvable else { return nil }
+        guard !question.isProvable else { return nil }
         if question.known.hasValidator {
             let agreement = question.known.agreement(with: found, under: question.effectiveRule)
-            guard agreement != .same, mayStandInPlace(found, of: question.known.size, facts) else { return nil }
-            let what =
-                if case .different(let difference) = agreement { "is something else: \(difference)" } else {
-                    "nothing tells that it is the file"
-                }
-            return refuse(.network, "the response states no validator, and \(what)")
+            // With the same validators it has another size now (row 6).
+            guard !found.hasValidator, agreement != .same, mayStandInPlace(found, of: question.known.size, facts) else {
+                return nil
+            }
+            if case .different(let difference) = agreement { return doubted("is something else: \(difference)") }
+            return doubted("nothing tells that it is the file")
         }
-        // What this version was begun with is not doubted again.
-        if let size = found.size {
-            if size == question.known.size { return nil }
-            if let refusal = doubt(size, question) { return refusal }
-        }
-        guard let earlier = question.earlierSize, found.size != earlier else { return nil }
-        // A log grows, and pages have no length sometimes: what is larger is doubted if it is a page, and what is endless if it may be one.
-        guard found.size.map({ _ in facts.mediaType == "text/html" }) ?? facts.isTextual else { return nil }
-        return refuse(.network, unexpected(found.size, where: "the origin had \(earlier) before"))
+        // What this version was begun with is not doubted again. Where no head states the size, the end of the body tells.
+        guard let size = found.size, size != question.known.size else { return nil }
+        return doubt(size, of: found, isPage: facts.mediaType == "text/html", question)
     }
 
-    /// Row 27: a content without a validator that has so many bytes, where a version that was given up had more, or more than twice as many of it had come.
-    /// Where no head states the size, the end of the body tells.
-    public static func doubt(_ size: Int64, _ question: FetchQuestion) -> ResponseVerdict? {
-        if let earlier = question.earlierSize {
-            return size < earlier ? refuse(.network, unexpected(size, where: "the origin had \(earlier) before")) : nil
-        }
-        guard let came = question.earlierBytes, size < came / 2 else { return nil }
-        return refuse(.network, unexpected(size, where: "\(came) had come before"))
+    /// Row 27: a content that has so many bytes, where a version that was given up had more, or more of it had come. A log grows: what is larger is doubted if
+    /// it is a page.
+    public static func doubt(
+        _ size: Int64, of found: Representation, isPage: Bool, _ question: FetchQuestion
+    ) -> ResponseVerdict? {
+        guard let earlier = question.earlier else { return nil }
+        if let what = earlier.doubt(size, of: found, isLastTry: question.isLastTry) { return doubted(what) }
+        guard isPage, !found.hasValidator, let before = earlier.size, size > before else { return nil }
+        return doubted("\(size) bytes, where the origin had \(before) before")
     }
 
-    private static func unexpected(_ size: Int64?, where what: String) -> String {
-        "the response states no validator, and \(size.map { "\($0) bytes" } ?? "bytes without end"), where \(what)"
+    private static func doubted(_ what: String) -> ResponseVerdict {
+        refuse(.network, "the response states no other validator, and \(what)")
     }
 
-    /// Whether a whole body without a validator may be something in the place of a content that has one, of so many bytes: it states a smaller size, or may
-    /// be a page. What is exactly as large is the file.
+    /// Whether a whole body that does not say that it is another version may be something in the place of a content of so many bytes: it states a smaller
+    /// size, or may be a page. What is exactly as large is the file.
     private static func mayStandInPlace(_ found: Representation, of size: Int64?, _ facts: ResponseFacts) -> Bool {
         guard let stated = found.size, stated != size else { return found.size == nil && facts.isTextual }
         return facts.isTextual || size.map { stated < $0 } ?? false
     }
-
-    /// Row 27: whether redirects led to what may be shown in the place of what was asked for: a login, a notice, an error in JSON. What states no type is
-    /// one only if it is as small.
-    static func mayBePageElsewhere(_ found: Representation, _ facts: ResponseFacts) -> Bool {
-        facts.isRedirected && (facts.mayBeNotice || facts.mediaType == nil && found.size ?? 0 <= largestPage)
-    }
-
-    /// Pages with more bytes than these are no notices.
-    private static let largestPage: Int64 = 64 << 10
 
     static func wrongSize(_ size: Int64, expected: Int64) -> ResponseVerdict {
         refuse(.sizeMismatch, "expected \(expected) bytes, the origin has \(size)")

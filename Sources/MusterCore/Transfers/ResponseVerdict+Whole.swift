@@ -5,7 +5,10 @@ extension ResponseVerdict {
         // Length and digests are those of the coded content (RFC 9110 §8.6, RFC 9530 §3), which is not what is stored.
         let isDecoded = question.decodes && facts.contentCoding != nil
         let coding = question.decodes ? facts.contentCoding.flatMap { ContentCoding($0) } : nil
-        if isDecoded, question.range != nil { return .descend("the content is coded", to: .whole) }
+        // What is decoded begins with the first byte of the file, or is of no use; and it may be a part whose end was asked for.
+        if isDecoded, let asked = question.range, question.planned || asked.start > 0 || asked.count == length {
+            return .descend("the content is coded", to: .whole)
+        }
         if isDecoded, coding == nil {
             return refuse(.badRange, "Content-Encoding \"\(facts.contentCoding?.quoted ?? "")\" can't be decoded")
         }
@@ -29,8 +32,8 @@ extension ResponseVerdict {
             guard length != asked.count, facts.values("content-range").isEmpty else {
                 return .descend("200 to a range request, with what may be a part", to: .whole)
             }
-            // Some redirect requests with a Range, and no others, to a page of theirs: a plain GET tells (row 27).
-            guard !mayBePageElsewhere(found, facts) else {
+            // A page that requests with a Range are redirected to is examined when it has come (row 27), unless its size would fail the file.
+            if question.expectedSize != nil, length == nil, facts.mayBePageElsewhere(size: nil) {
                 return .descend("a redirect of the range request to a page", to: .whole)
             }
         } else if let refusal = partOfWhole(facts, length: length) {

@@ -47,10 +47,10 @@ public struct GrantedLease: Sendable {
     public let source: Int32
     /// Whether another source than this one taught the content version (range contract, row 30).
     public let isOtherMirror: Bool
-    /// The size that the source stated of a content version that was given up since (row 27).
-    public let earlierSize: Int64?
-    /// The bytes that had come of such a version where it stated no size, in bytes.
-    public let earlierBytes: Int64?
+    /// What the source has shown of a content version that was given up since (row 27).
+    public let earlier: EarlierVersion?
+    /// Whether no try of the chunk is left after this one.
+    public let isLastTry: Bool
     /// Whether the first request is for all of the file, since the origin is not known to serve another one (row 22).
     public let asksForAll: Bool
     /// After which failures the worker may look whether a plain GET is served.
@@ -122,9 +122,11 @@ public struct GrantedLease: Sendable {
         contentType = try row.decode("content_type")
         source = try row.decode("source")
         isOtherMirror = try row.decode("is_other_mirror")
-        earlierSize = try row.decode("earlier_size")
-        earlierBytes = try row.decode("earlier_bytes")
+        earlier = try StoredJSON.document(
+            EarlierVersion.self, ifAny: try row.decode("earlier", as: String?.self), column: "sources.earlier",
+            of: "task \(task)")
         asksForAll = try row.decode("asks_for_all")
+        isLastTry = try row.decode("attempts", as: Int32.self) + 1 >= lastAttempt
         looks = try Self.looks(row, lastAttempt: lastAttempt)
         mayMoveOn = try row.decode("may_move_on")
         reach = try row.decode("reach")

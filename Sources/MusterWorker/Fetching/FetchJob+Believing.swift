@@ -12,6 +12,8 @@ struct Arrival: Sendable {
     var isShared = false
     /// Whether the body before was another one than the next.
     var isSecond = false
+    /// Whether a request with a Range was redirected to it, and it may be a page.
+    var isElsewhere = false
     /// Whether a refusal came while the origin served nothing.
     var isUnserved = false
 }
@@ -73,7 +75,8 @@ extension FetchJob {
             of: Examination.Body(
                 look: look, namesNoText: address.namesNoText, isShared: plan.arrival.isShared,
                 answersRange: plan.arrival.request?.range != nil, isSecond: plan.arrival.isSecond,
-                mayMoveOn: lease.mayMoveOn == true, isRepeated: isRepeated(read, look)))
+                isElsewhere: plan.arrival.isElsewhere, mayMoveOn: lease.mayMoveOn == true,
+                isRepeated: isRepeated(read, look)))
         var step = examination.begin()
         while control.wish == .work {
             switch step {
@@ -222,7 +225,9 @@ extension FetchJob {
         guard isLate || !isDecoded && end != read else { return (.same, nil) }
         let namesNoPage = address?.namesNoPage == true
         let isRather = { (isRepeated: Bool) in
-            other.isRatherTheFile(than: look, isRepeated: isRepeated, namesNoPage: namesNoPage)
+            plan.arrival.isElsewhere
+                ? other.isRatherTheFile(thanElsewhere: look, namesNoPage: namesNoPage)
+                : other.isRatherTheFile(than: look, isRepeated: isRepeated, namesNoPage: namesNoPage)
         }
         if isRather(isRepeated(read, look)) { return (.better, nil) }
         guard !isLate else { return (.unheard, nil) }

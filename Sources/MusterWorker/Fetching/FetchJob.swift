@@ -187,6 +187,10 @@ struct FetchJob: Sendable {
             context.conduct.challenged(by: origin)
             return .again
         }
+        if plan.isProvingEnd, case .judged(.refuse(.network, _, _)) = ending.judgement, control.wish == .work {
+            // Doubted for what a read before has brought: it counts as one that differs.
+            return .readAgain
+        }
         if control.wish == .work, writer.failure == nil, asksOtherwise(ending, to: question, &plan) { return .again }
         if writer.failure == nil, let step = await takeTurn(after: ending, to: question, &plan) { return step }
         if writer.lacksRoom, question.range != nil, asked.isUntouched, control.wish == .work {
@@ -277,7 +281,7 @@ struct FetchJob: Sendable {
         let announced: Int64? = if case .judged(.accept(let body)) = ending.judgement { body.count } else { nil }
         let wrongSize: FailureKind = expectedSize == nil ? .changed : .sizeMismatch
         if case .completed = ending.outcome, let what = plan.doubtfulEnd(at: offset) {
-            return .failed(.network, what, retryAfter: nil)
+            return plan.isProvingEnd ? .readAgain : .failed(.network, what, retryAfter: nil)
         }
         switch ending.outcome {
         case .completed(_, .surplus) where plan.end == offset && announced == nil:

@@ -145,10 +145,21 @@ extension FetchPlan {
     /// Whether a body is complete wherever it ends: a digest tells, or the group takes what it gets.
     var believesAnyEnd: Bool { !digests.all.isEmpty || lease.policy?.acceptUnframed == true }
 
+    /// What has been shown of the file before, by versions that were given up, by a file that is there, or by reads of this lease whose ends nothing proved: the
+    /// measure of what comes in their place (row 27).
+    var earlier: EarlierVersion? {
+        let before = lease.earlier ?? EarlierVersion(of: lease.have)
+        guard let longest = unproven?.longest, before?.size == nil else { return before }
+        var measure = before ?? EarlierVersion(etag: known.etag, lastModified: known.lastModified)
+        measure.bytes = max(measure.bytes ?? 0, longest)
+        return measure
+    }
+
     /// Why a body may be something in the place of the file whose end, at `offset`, its head has not told (row 27); `nil` where it may not.
     func doubtfulEnd(at offset: Int64) -> String? {
-        guard end == nil, lease.start == 0, !known.hasValidator, digests.all.isEmpty,
-            case .refuse(_, let detail, _) = ResponseVerdict.doubt(offset, question(from: 0))
+        guard end == nil, lease.start == 0, digests.all.isEmpty,
+            case .refuse(_, let detail, _) = ResponseVerdict.doubt(
+                offset, of: known, isPage: arrival.look?.isHTML == true, question(from: 0))
         else { return nil }
         return detail
     }

@@ -31,7 +31,7 @@ struct FetchPlan: Sendable {
     /// The size that an answer stated which contradicted the way of asking.
     var claimedSize: Int64?
     /// What a whole read brought whose end nothing proved, how many such reads there were, and the most bytes of one (row 14).
-    private var unproven: (read: DurablePrefix, count: Int, longest: Int64)?
+    private(set) var unproven: (read: DurablePrefix, count: Int, longest: Int64)?
     /// Whether the total that was stated is exactly where the part ends that was asked for: some origins state the part's end (row 2). One
     /// request beyond it tells.
     var doubtsEnd = false
@@ -121,8 +121,8 @@ struct FetchPlan: Sendable {
             mayChunkUnvalidated: lease.policy?.chunksWithoutValidator == true,
             isOtherMirror: lease.isOtherMirror == true,
             claimedSize: claimedSize,
-            earlierSize: lease.earlierSize ?? lease.have?.validatedSize,
-            earlierBytes: lease.earlierBytes,
+            earlier: earlier,
+            isLastTry: lease.isLastTry == true,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,
             held: held?.representation.absenceCondition == nil ? nil : held?.representation,

@@ -149,6 +149,8 @@ final class FetchTransfer: TransferHandler {
             }
             state.unskipped = body.skipped
             state.plan.arrival.look = Appearance(facts, size: body.representation.size)
+            state.plan.arrival.isElsewhere =
+                question.range != nil && facts.mayBePageElsewhere(size: body.representation.size)
             let name = state.plan.wantsName ? SuggestedName(facts, effectiveURL: head.effectiveURL) : nil
             let limit = state.plan.settle(
                 body,

@@ -24,12 +24,13 @@ import Testing
     }
 
     private func examination(
-        _ found: Found, isShared: Bool = true, answersRange: Bool = false, isSecond: Bool = false
+        _ found: Found, isShared: Bool = true, answersRange: Bool = false, isSecond: Bool = false,
+        isElsewhere: Bool = false
     ) -> Examination {
         Examination(
             of: Examination.Body(
-                look: found.look, namesNoText: true, isShared: isShared, answersRange: answersRange, isSecond: isSecond)
-        )
+                look: found.look, namesNoText: true, isShared: isShared, answersRange: answersRange, isSecond: isSecond,
+                isElsewhere: isElsewhere))
     }
 
     /// Hears what a file said that was served before, and then what came once more.
@@ -134,5 +135,38 @@ import Testing
         #expect(!examination(.nothing, isShared: false).isAskedAgain)
         #expect(examination(.nothing, isShared: false, answersRange: true).isAskedAgain)
         #expect(examination(.page, isShared: false).isAskedAgain)
+        #expect(examination(.file, isShared: false, answersRange: true, isElsewhere: true).isAskedAgain)
+    }
+
+    /// Whatever else is asked for: it is the Range that leads elsewhere. A URL that works once leads to the file.
+    @Test(arguments: [Found.page, .file], [false, true])
+    func bodyThatARangeWasRedirectedToYieldsToABetterOneAlone(found: Found, isShared: Bool) {
+        let examination = examination(found, isShared: isShared, answersRange: true, isElsewhere: true)
+        #expect(end(examination, .nothing, .better) == .over(.another))
+        #expect(end(examination, .nothing, .none) == .over(.file(isTold: false)))
+    }
+
+    /// As `(type, size)` of what came elsewhere, and of what came to a plain request that was redirected too.
+    @Test(
+        arguments: [
+            (("text/html", 900), ("application/zip", 2_000), true), (("text/html", 2_000), ("text/html", 900), false),
+            (("application/json", 40), ("application/json", 900), true), (("text/csv", 900), ("text/csv", 40), false),
+            (("text/csv", 900), ("application/octet-stream", 40), false), (("text/csv", 900), ("text/csv", 0), false),
+            (("text/csv", 900), ("text/html", 2_000), false),
+        ] as [((String, Int64), (String, Int64), Bool)])
+    func plainAnswerIsTheFileUnlessItIsLess(elsewhere: (String, Int64), plain: (String, Int64), isRather: Bool) {
+        func look(_ found: (String, Int64), isRedirected: Bool) -> Appearance {
+            let headers = [(name: "Content-Type", value: found.0)]
+            return Appearance(
+                ResponseFacts(status: 200, headers: headers, isRedirected: isRedirected), size: found.1)
+        }
+        let before = look(elsewhere, isRedirected: true)
+        for namesNoPage in [true, false] {
+            #expect(
+                look(plain, isRedirected: true).isRatherTheFile(thanElsewhere: before, namesNoPage: namesNoPage)
+                    == isRather)
+            // Requests with a Range alone are sent elsewhere.
+            #expect(look(plain, isRedirected: false).isRatherTheFile(thanElsewhere: before, namesNoPage: namesNoPage))
+        }
     }
 }

@@ -92,6 +92,14 @@ extension OriginRow {
             200,
             ["Content-Length: 400", "Content-Encoding: gzip", tag],
             to: .decodedRange,
+            .accept(offset: 0, count: nil, splittable: false)
+        ),
+        OriginRow(
+            13,
+            "codes a 200 that is to be decoded, and may be the part that was asked for",
+            200,
+            ["Content-Length: 100", "Content-Encoding: gzip", tag],
+            to: .decodedRange,
             .descend(.whole)
         ),
         OriginRow(

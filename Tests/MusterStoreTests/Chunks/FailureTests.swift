@@ -280,7 +280,7 @@ import Testing
             let second = try #require(try await worker.claimWork().first)
             #expect(second.rung == .stream && second.version == 2 && second.end == nil && second.start == 0)
             // What the source stated is kept to doubt a page by (row 27), until somebody asks for another try.
-            #expect(first.earlierSize == nil && second.earlierSize == 250)
+            #expect(first.earlier == nil && second.earlier?.size == 250)
             try await worker.restart(second)
             var last = try #require(try await worker.claimWork().first)
             #expect(last.rung == .whole && last.version == 3)
@@ -289,12 +289,12 @@ import Testing
                 try await worker.restart(last)
                 last = try #require(try await worker.claimWork().first)
             }
-            #expect(last.earlierSize == 250)
+            #expect(last.earlier?.size == 250)
             try await worker.restart(last)
             try await fixture.check()
             #expect(try await fixture.store.group("g").state == .failed)
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
-            #expect(try await worker.claimWork().first?.earlierSize == nil)
+            #expect(try await worker.claimWork().first?.earlier == nil)
         }
     }
 

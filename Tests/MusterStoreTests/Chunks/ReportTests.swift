@@ -161,7 +161,22 @@ import Testing
             let first = try #require(try await worker.claim().first)
             try await worker.learn(first, size: size, etag: etag)
             try await worker.restart(first)
-            #expect(try await worker.claimWork().first?.earlierSize == kept)
+            #expect(try await worker.claimWork().first?.earlier?.size == kept)
+        }
+    }
+
+    /// So is a small one that broke off: it was no page.
+    @Test func smallContentThatBreaksOffIsAMeasureOfTheNext() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: 60_000, isSplittable: false, etag: "W/\"v\"")
+            try await worker.fail(first, .network, at: 20_000, status: 200)
+            try await fixture.run("UPDATE ready_chunks SET status = 'ready', not_before = NULL")
+            let next = try #require(try await worker.claimWork().first)
+            #expect(next.earlier == EarlierVersion(size: 60_000, etag: "W/\"v\""))
+            try await fixture.check()
         }
     }
 
@@ -176,7 +191,7 @@ import Testing
             try await worker.fail(first, .network, at: came, status: 200)
             try await fixture.run("UPDATE ready_chunks SET status = 'ready', not_before = NULL")
             let next = try #require(try await worker.claimWork().first)
-            #expect(next.version == 2 && next.earlierSize == nil && next.earlierBytes == kept)
+            #expect(next.version == 2 && next.earlier?.size == nil && next.earlier?.bytes == kept)
             try await fixture.check()
         }
     }

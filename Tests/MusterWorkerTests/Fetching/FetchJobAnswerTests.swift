@@ -230,18 +230,27 @@ import Testing
 
     /// Row 27, where the head states no size.
     @Test(
-        arguments: [(earlierSize: 3 * mebibyte, earlierBytes: nil), (nil, 5 * mebibyte), (nil, 2 * mebibyte)]
-            as [(Int64?, Int64?)])
-    func bodyThatEndsFarTooSoonIsNoVersionAfterAnother(earlierSize: Int64?, earlierBytes: Int64?) async throws {
+        arguments: [
+            (EarlierVersion(size: 3 * mebibyte), nil, false), (EarlierVersion(bytes: 5 * mebibyte), nil, false),
+            (EarlierVersion(bytes: 2 * mebibyte), nil, true),
+            // Less under the same weak validator is not what has it.
+            (EarlierVersion(size: 3 * mebibyte, etag: "W/\"v\""), "W/\"v\"", false),
+            (EarlierVersion(bytes: 2 * mebibyte + 1, etag: "W/\"v\""), "W/\"v\"", false),
+            (EarlierVersion(size: 3 * mebibyte, etag: "W/\"v\""), "W/\"w\"", true),
+            (EarlierVersion(size: 3 * mebibyte), "W/\"w\"", false), (EarlierVersion(size: 3 * mebibyte), "\"w\"", true),
+        ] as [(EarlierVersion, String?, Bool)], [ScriptedOrigin.Misbehaviour.chunked, .closeDelimited])
+    func bodyThatEndsFarTooSoonIsNoVersionAfterAnother(
+        case: (earlier: EarlierVersion, etag: String?, isTaken: Bool), framing: ScriptedOrigin.Misbehaviour
+    ) async throws {
         try await withBench { bench, origin in
             _ = serve(origin)
-            for misbehaviour in [.ignoreRange, .chunked, .noValidators] as [ScriptedOrigin.Misbehaviour] {
-                origin.misbehave("/f", misbehaviour)
-            }
+            let isTaken = `case`.isTaken
+            let validators: [ScriptedOrigin.Misbehaviour] =
+                `case`.etag.map { [.etag($0), .lastModified(nil)] } ?? [.noValidators]
+            for misbehaviour in [.ignoreRange, framing] + validators { origin.misbehave("/f", misbehaviour) }
             var lease = LeaseDocument.first(origin.url("/f"))
-            (lease.earlierSize, lease.earlierBytes) = (earlierSize, earlierBytes)
+            lease.earlier = `case`.earlier
             let ending = await bench.run(lease)
-            let isTaken = earlierBytes == 2 * mebibyte
             #expect(isTaken ? ending.finished?.size == 2 * mebibyte : ending.failure?.kind == .network)
             #expect(bench.exists("out/file.bin") == isTaken)
         }
@@ -257,6 +266,21 @@ import Testing
             origin.misbehave("/f", .truncated(afterBytes: 5), when: .init(requests: 1..<4))
             #expect(await bench.run(.first(origin.url("/f"))).finished?.size == 2 * mebibyte)
             #expect(origin.requests.count == 6)
+        }
+    }
+
+    /// Nor does one that says where it ends, and carries none of it.
+    @Test(arguments: [1, 3]) func emptyAnswerAfterAReadWhoseEndNothingProvesIsNotTheFile(count: Int) async throws {
+        try await withBench { bench, origin in
+            _ = serve(origin)
+            for misbehaviour in [.ignoreRange, .noValidators] as [ScriptedOrigin.Misbehaviour] {
+                origin.misbehave("/f", misbehaviour)
+            }
+            origin.misbehave("/f", .closeDelimited)
+            origin.misbehave(
+                "/f", .garbage("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), when: .init(requests: 1..<(1 + count)))
+            let ending = await bench.run(.first(origin.url("/f")))
+            #expect(ending.finished?.size == 2 * mebibyte, "\(ending)")
         }
     }
 

@@ -12,6 +12,7 @@ CREATE TABLE installation (
     id          uuid NOT NULL DEFAULT gen_random_uuid(),     -- made with the first use, never changed
     incarnation text,                                        -- as what it is used; NULL: not used yet
     log         uuid NOT NULL DEFAULT gen_random_uuid(),     -- names the log of events: another one in each incarnation
+    event_mark  text NOT NULL DEFAULT '',                    -- ends the ids of events that are new in an incarnation; empty in the first one
     is_one      boolean PRIMARY KEY DEFAULT true,            -- always true: keeps the table at one row
     CONSTRAINT installation_has_one_row CHECK (is_one)
 );
@@ -266,9 +267,7 @@ CREATE TABLE sources (
     failures        integer NOT NULL DEFAULT 0,              -- how often it failed in a way that says something of it
     failed          integer NOT NULL DEFAULT 0,              -- how often it failed at all, as noted in attempts; shown only
     mismatches      integer NOT NULL DEFAULT 0,              -- how often its content had another digest (row 29)
-    -- The size that it stated of a content version that was given up since (row 27).
-    earlier_size    bigint,
-    earlier_bytes   bigint,                                  -- the most bytes that had come of such a version where it stated no size
+    earlier         jsonb,                                   -- what it has shown of a content version that was given up since (EarlierVersion; row 27)
     differs_in      integer,                                 -- the content version that its own content is not (row 30)
     -- What the resolver said last; goes before url, headers and origin_id (row 21).
     fresh_url       text,                                    -- NULL: the resolver was not asked

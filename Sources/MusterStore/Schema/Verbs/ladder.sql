@@ -206,3 +206,17 @@ $$;
 -- Whether the content of a task's version may be a page that came in the place of the file: it is small, and stated no validator.
 CREATE FUNCTION may_be_page(t tasks) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT t.planned AND t.size <= 65536 AND t.etag IS NULL AND t.last_modified IS NULL $$;
+
+-- Remembers what a source has shown of a content version that is given up, as a measure of the next one (row 27): its size, or how many bytes had come, and its
+-- validators. A page is as large as it likes, unless it was the file, which broke off.
+CREATE FUNCTION remember_version(t tasks, p_source integer, p_bytes bigint) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE sources
+    SET earlier = jsonb_strip_nulls(jsonb_build_object(
+        'size', coalesce(t.size, CASE WHEN coalesce(t.etag = earlier ->> 'etag', true) THEN (earlier ->> 'size')::bigint END),
+        'bytes', CASE WHEN t.size IS NULL THEN greatest((earlier ->> 'bytes')::bigint, p_bytes) ELSE (earlier ->> 'bytes')::bigint END,
+        'etag', coalesce(t.etag, earlier ->> 'etag'), 'lastModified', coalesce(t.last_modified, earlier ->> 'lastModified')))
+    WHERE task_id = t.id AND ordinal = p_source
+        AND CASE WHEN t.size IS NULL THEN p_bytes > hardly_anything() OR p_bytes > 0 AND (t.etag IS NOT NULL OR t.last_modified IS NOT NULL)
+            ELSE t.planned AND (NOT may_be_page(t) OR t.failure_kind IN ('network', 'tooSlow')) END
+$$;

@@ -74,7 +74,7 @@ LANGUAGE sql STABLE AS $$
         ) AS p
         CROSS JOIN LATERAL (
             SELECT s.ordinal AS source, coalesce(s.fresh_origin_id, s.origin_id) AS origin_id FROM sources s
-            WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.failures = 0 AND s.earlier_size IS NULL AND s.earlier_bytes IS NULL
+            WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.failures = 0 AND s.earlier IS NULL
             ORDER BY s.ordinal LIMIT 1
         ) AS n
         WHERE l.kind = 'fetch' AND l.first = 0 AND t.planned AND t.mirrors > 1 AND NOT t.mixes AND l.last >= t.size AND l.durable < t.size / 2

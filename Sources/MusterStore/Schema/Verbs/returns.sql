@@ -96,16 +96,20 @@ END
 $$;
 
 -- What follows for chunks that came back. What a predecessor had of a plain GET that can't be gone on with is dropped with its content
--- version. A chunk on which too many sessions died is halved, or fails its task.
+-- version; a session that died after some of it had come was stopped in the middle, rather than killed by it, which is believed of so many versions.
+-- A chunk on which too many sessions died is halved, or fails its task.
 CREATE FUNCTION settle_returned(p_chunks bigint[], p_first_chunk bigint, p_deaths integer) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_row record;
 BEGIN
     FOR v_row IN
-        SELECT t.id, c.source, c.attempts, c.deaths FROM ready_chunks c CROSS JOIN task_of(c.task_id) AS t
-        WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND NOT goes_on(t) AND c.resume > c.first AND c.deaths < p_deaths
+        SELECT t.id, c.source, c.attempts,
+            c.deaths - (c.deaths > 0 AND c.resume >= c.first + hardly_anything() AND t.version < 50)::integer AS deaths
+        FROM ready_chunks c CROSS JOIN task_of(c.task_id) AS t
+        WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND NOT goes_on(t) AND c.resume > c.first
     LOOP
+        CONTINUE WHEN v_row.deaths >= p_deaths;
         PERFORM start_over(v_row.id, p_first_chunk, v_row.source, v_row.attempts, v_row.deaths);
     END LOOP;
 
@@ -193,13 +197,7 @@ BEGIN
     DELETE FROM leases WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM ready_chunks WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM done_chunks WHERE task_id = p_task;
-    -- Each page is as large as it likes.
-    UPDATE sources
-    SET earlier_size = coalesce(t.size, earlier_size),
-        earlier_bytes = CASE WHEN t.size IS NULL THEN greatest(earlier_bytes, v_counted) ELSE earlier_bytes END
-    WHERE task_id = p_task AND ordinal = coalesce(t.source, p_source)
-        AND CASE WHEN t.size IS NULL THEN v_counted > 65536 OR v_counted > 0 AND (t.etag IS NOT NULL OR t.last_modified IS NOT NULL)
-            ELSE t.planned AND NOT may_be_page(t) END;
+    PERFORM remember_version(t, coalesce(t.source, p_source), v_counted);
     SELECT s.ordinal, s.rung, coalesce(s.fresh_origin_id, s.origin_id) INTO v_source, v_rung, v_origin FROM sources s
     WHERE s.task_id = p_task ORDER BY s.dead, s.ordinal <> p_source, s.ordinal LIMIT 1;
     UPDATE tasks
