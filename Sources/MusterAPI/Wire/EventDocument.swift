@@ -5,7 +5,7 @@ public import MusterCore
 public struct EventDocument: Hashable, Sendable {
     /// The version of the CloudEvents specification.
     public var specversion: String
-    /// Deterministic: the same fact always has the same id (I9), such as `grp-7-1-succeeded`.
+    /// Deterministic: the same fact always has the same id (I9), such as `grp-7-1-succeeded`; with a mark at its end after a failover or a restore (adr/0022).
     public var id: String
     /// `/muster`.
     public var source: String

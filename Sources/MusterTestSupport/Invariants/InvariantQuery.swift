@@ -161,7 +161,7 @@ public enum InvariantQuery {
         UNION ALL
         SELECT 'I7: task ' || t.id || ' is ' || t.state || ' without an event' FROM tasks t
         WHERE t.state IN ('succeeded', 'failed', 'cancelled')
-            AND NOT EXISTS (SELECT 1 FROM said e WHERE e.id = 'tsk-' || t.id || '-' || t.run || '-' || t.state)
+            AND NOT EXISTS (SELECT 1 FROM said e WHERE starts_with(e.id, 'tsk-' || t.id || '-' || t.run || '-' || t.state))
         UNION ALL
         SELECT 'I9: ' || count(position) || ' positions up to ' || coalesce(max(position), 0) || ', log says ' || l.last_position
         FROM event_log l LEFT JOIN events e ON true

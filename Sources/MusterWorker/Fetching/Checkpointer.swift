@@ -2,7 +2,8 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// Makes running chunks durable every 64 MiB or so many seconds, whichever comes first, and reports how far they are (I4, I16).
+/// Makes running chunks durable every 64 MiB or so many seconds, whichever comes first, and reports how far they are (I4, I16). The first time comes after a
+/// second at the latest: a worker that dies soon after it has begun was stopped, and not killed by what it fetched (I12).
 final class Checkpointer: Sendable {
     private struct Entry: Sendable {
         let writer: ChunkWriter
@@ -10,12 +11,15 @@ final class Checkpointer: Sendable {
         /// The offset of the last durable state, or the one known before.
         var durable: Int64
         var since: ContinuousClock.Instant
+        /// How long after that the next look is due.
+        var pause: Duration
         var isRunning = false
         /// What was learned and not told yet.
         var learned: Report.Learned?
     }
 
     private static let bytesBetween: Int64 = 64 << 20
+    private static let firstTime: Duration = .seconds(1)
     /// How often the running chunks are looked at.
     private static let round: Duration = .milliseconds(200)
 
@@ -31,7 +35,8 @@ final class Checkpointer: Sendable {
 
     /// Watches a chunk; nothing is reported of it at or below `known`.
     func watch(_ name: LeaseName, _ writer: ChunkWriter, known: Int64, sync: DurableSync) {
-        let entry = Entry(writer: writer, sync: sync, durable: known, since: .now)
+        let entry = Entry(
+            writer: writer, sync: sync, durable: known, since: .now, pause: min(timeBetween, Self.firstTime))
         entries.withLock { $0[name] = entry }
     }
 
@@ -63,7 +68,7 @@ final class Checkpointer: Sendable {
             var due: [(LeaseName, Entry)] = []
             for (name, entry) in entries where !entry.isRunning {
                 let fresh = entry.writer.offset - entry.durable
-                guard fresh > 0, fresh >= Self.bytesBetween || entry.since.duration(to: .now) >= timeBetween else {
+                guard fresh > 0, fresh >= Self.bytesBetween || entry.since.duration(to: .now) >= entry.pause else {
                     continue
                 }
                 entries[name]?.isRunning = true
@@ -93,7 +98,7 @@ final class Checkpointer: Sendable {
             guard var entry = entries[name] else { return nil }
             let before = entry
             entry.isRunning = false
-            entry.since = .now
+            (entry.since, entry.pause) = (.now, timeBetween)
             entry.durable = max(entry.durable, durable ?? 0)
             if durable != nil { entry.learned = nil }
             entries[name] = entry

@@ -84,4 +84,33 @@ import Testing
             try await fixture.check()
         }
     }
+
+    /// A generation that is in no backup may have been told: what comes in its place is another fact (I9).
+    @Test func eventsOfAnIncarnationHaveIdsOfTheirOwn() async throws {
+        try await StoreFixture.run { fixture in
+            func ids() async throws -> Set<String> {
+                _ = try await fixture.store.sequenceEvents()
+                return Set(try await fixture.values("SELECT id FROM events", as: String.self))
+            }
+            try await Self.enter(fixture)
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            try await worker.finishEverything(size: 90)
+            let before = try await ids()
+            #expect(before.contains("grp-1-1-succeeded"))
+            var marks: Set<Substring> = []
+            for name in ["u", "v"] {
+                try await Self.restore(fixture)
+                try await Self.enter(fixture)
+                try await fixture.makeGroup(name, [Wanted(name, size: 90)], isSealed: true)
+                worker = try await fixture.makeWorker(name)
+                try await worker.finishEverything(size: 90)
+                let fresh = try await ids().filter { $0.hasPrefix("grp-") && $0 != "grp-1-1-succeeded" }
+                marks.formUnion(fresh.map { $0.split(separator: "-").last ?? "" })
+            }
+            #expect(marks.count == 2 && marks.allSatisfy { $0.count == 8 }, "\(marks)")
+            #expect(try await ids().isSuperset(of: before))
+            try await fixture.check()
+        }
+    }
 }

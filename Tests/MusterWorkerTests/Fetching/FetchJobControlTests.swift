@@ -79,8 +79,9 @@ import Testing
         }
     }
 
+    /// The first time soon, however seldom it is done afterwards.
     @Test func runningChunkIsMadeDurableAndReported() async throws {
-        try await withBench { bench, origin in
+        try await withBench(configure: { $0.progressInterval = .seconds(3_600) }) { bench, origin in
             let file = serve(origin)
             let lease = LeaseDocument.first(origin.url("/f"))
             try await withThrowingTaskGroup(of: Void.self) { group in

@@ -14,7 +14,9 @@ BEGIN
         WHERE p.serial <= (SELECT max(serial) FROM (SELECT serial FROM pending_events ORDER BY serial LIMIT p_limit) AS oldest)
         RETURNING p.*
     ), fresh AS (
-        SELECT DISTINCT ON (t.id) t.* FROM taken t
+        SELECT DISTINCT ON (t.id) t.* FROM (
+            SELECT m.serial, m.id || coalesce((SELECT event_mark FROM installation), '') AS id, m.type, m.subject, m.data, m.at FROM taken m
+        ) AS t
         WHERE (SELECT e.position FROM events e WHERE e.id = t.id) IS NULL ORDER BY t.id, t.serial
     ), placed AS (
         INSERT INTO events (position, id, type, subject, data, at)

@@ -10,7 +10,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Every connection calls it before anything else. Where the database is another incarnation than the one that it was used as, all sessions end,
--- and all numbers go on far beyond any that could have been lost: no session, epoch, chunk or task ever has the number of another one. Where
+-- and all numbers go on far beyond any that could have been lost: no session, epoch, chunk or task ever has the number of another one. A group
+-- that is in the backup counts its generations again; so the ids of new events end in a mark: none is that of an event which was told and lost. Where
 -- files are restored as they were, nothing tells; the one who restores them says so (docs/operations.md).
 CREATE FUNCTION enter_incarnation() RETURNS void
 LANGUAGE plpgsql AS $$
@@ -40,5 +41,6 @@ BEGIN
         DELETE FROM staged_tasks;
     END IF;
     UPDATE installation SET incarnation = v_now, log = CASE WHEN v_known IS NULL THEN log ELSE gen_random_uuid() END;
+    UPDATE installation SET event_mark = '-' || left(log::text, 8) WHERE v_known IS NOT NULL;
 END
 $$;
