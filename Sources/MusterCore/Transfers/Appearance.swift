@@ -39,6 +39,7 @@ public struct Appearance: Sendable, Hashable {
         statesDate = facts.value("last-modified") != nil
         isPart = facts.status == 206
         isRedirected = facts.isRedirected
+        isHTML = facts.isHTML
         names = facts.names.subtracting(Self.passing)
     }
 
@@ -96,7 +97,7 @@ public struct Appearance: Sendable, Hashable {
     }
 
     /// Whether it is said to be a page.
-    public var isHTML: Bool { mediaType?.hasSuffix("html") == true }
+    public let isHTML: Bool
 
     private var rank: Int {
         if size == 0 { return 0 }

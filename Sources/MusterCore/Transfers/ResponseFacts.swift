@@ -101,11 +101,15 @@ public struct ResponseFacts: Sendable, Hashable {
         return type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml")
     }
 
+    /// Whether the body is said to be a page.
+    var isHTML: Bool { mediaType?.hasSuffix("html") == true }
+
     /// Whether redirects led to what may be shown in the place of what was asked for: a login, a notice, an error in JSON. What states no type, or no
     /// validator, is one only if it is as small as these are (row 27).
     public func mayBePageElsewhere(size: Int64?) -> Bool {
-        let isBare = mediaType == nil || value("etag") == nil && value("last-modified") == nil
-        return isRedirected && (mayBeNotice || isBare && size ?? 0 <= Self.largestPage)
+        guard isRedirected else { return false }
+        return mayBeNotice
+            || size ?? 0 <= Self.largestPage && (mediaType == nil || !representation(size: nil).hasValidator)
     }
 
     /// Pages of no type that have more bytes than these are no notices.

@@ -60,7 +60,7 @@ extension ResponseVerdict {
         }
         // What this version was begun with is not doubted again. Where no head states the size, the end of the body tells.
         guard let size = found.size, size != question.known.size else { return nil }
-        return doubt(size, of: found, isPage: facts.mediaType == "text/html", question)
+        return doubt(size, of: found, isPage: facts.isHTML, question)
     }
 
     /// Row 27: a content that has so many bytes, where a version that was given up had more, or more of it had come. A log grows: what is larger is doubted if

@@ -126,8 +126,9 @@ public struct GrantedLease: Sendable {
             EarlierVersion.self, ifAny: try row.decode("earlier", as: String?.self), column: "sources.earlier",
             of: "task \(task)")
         asksForAll = try row.decode("asks_for_all")
-        isLastTry = try row.decode("attempts", as: Int32.self) + 1 >= lastAttempt
-        looks = try Self.looks(row, lastAttempt: lastAttempt)
+        let attempts: Int32 = try row.decode("attempts")
+        isLastTry = attempts + 1 >= lastAttempt
+        looks = try Self.looks(row, attempts: attempts, isLastTry: isLastTry)
         mayMoveOn = try row.decode("may_move_on")
         reach = try row.decode("reach")
         pace = try row.decode("pace")
@@ -150,12 +151,11 @@ public struct GrantedLease: Sendable {
     }
 
     /// A look for a failure that may pass is made before the chunk is given up, and early where it has little to give up.
-    private static func looks(_ row: PostgresRow, lastAttempt: Int32) throws -> Look? {
+    private static func looks(_ row: PostgresRow, attempts: Int32, isLastTry: Bool) throws -> Look? {
         guard try row.decode("may_look") else { return try row.decode("looks_at_endings") ? .ended : nil }
-        let attempts: Int32 = try row.decode("attempts")
         let isEarly = try row.decode("planned") ? try row.decode("looks_early") : attempts >= 2
-        if isEarly || attempts + 1 >= lastAttempt {
-            return try isToldToWait(row, isLast: attempts + 1 >= lastAttempt) ? .atOnce : .failed
+        if isEarly || isLastTry {
+            return try isToldToWait(row, isLast: isLastTry) ? .atOnce : .failed
         }
         return try row.decode("looks_at_endings") ? .ended : .refused
     }
