@@ -92,6 +92,15 @@ struct FailureAdviceTests {
         #expect(advice.text.hasSuffix("check the URL") && advice.place == nil, "\(advice)")
     }
 
+    /// A further try leads through the same file.
+    @Test func whatIsOnTheWayToAPathIsNotTriedAgain() {
+        let failure = FailureDocument(
+            kind: .storage, detail: "the path leads through something that is no plain directory: file in file/q",
+            at: Samples.moment)
+        let lines = FailureAdvice.lines([task(failure)])
+        #expect(lines.count == 1 && lines[0].contains("is on the way to that path"), "\(lines)")
+    }
+
     @Test func adviceNamesOptionsThatTheCommandsHave() { Self.failures.forEach(checkOptions) }
 
     private func checkOptions(of failure: FailureDocument) {
