@@ -89,9 +89,12 @@ struct CurlClientTests {
         }
     }
 
-    @Test func earlyAnswerEndsTheUpload() async throws {
+    /// Whether it comes before the source has paused, or after that.
+    @Test(arguments: [false, true]) func earlyAnswerEndsTheUpload(whenPaused: Bool) async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()
+            // The source has paused once what it had is here.
+            if whenPaused { _ = connection.read(8) }
             connection.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             connection.waitForPeerToClose()
         } _: { loop, server in

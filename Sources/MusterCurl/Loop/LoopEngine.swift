@@ -158,8 +158,8 @@ final class LoopEngine {
     /// Takes the transfer out of libcurl first and calls the handler last, so that nothing can follow `finished`.
     private func finish(_ transfer: Transfer, as end: TransferEnd) {
         guard active.removeValue(forKey: transfer.id) != nil else { return }
-        if transfer.isSpoiled, case .curl = end {
-            askOnNewConnection(transfer)
+        if let reason = transfer.unfitness, case .curl = end {
+            askOnNewConnection(transfer, since: reason)
             return
         }
         let outcome = transfer.close(end)
@@ -185,13 +185,13 @@ final class LoopEngine {
         return nil
     }
 
-    /// Makes the same request on a connection of its own: the one that it was to go out on is closed, since more had come on it than was asked for.
-    private func askOnNewConnection(_ transfer: Transfer) {
+    /// Makes the same request on a connection of its own: the one that it was to go out on is closed.
+    private func askOnNewConnection(_ transfer: Transfer, since reason: UnfitConnection) {
         multi.remove(transfer.easy)
         idle.end(transfer.request)
         var request = transfer.request
         request.isAlone = true
-        start(transfer.id, request, transfer.handler, followsSurplus: true)
+        start(transfer.id, request, transfer.handler, followsSurplus: reason == .surplus)
         Unmanaged.passUnretained(transfer).release()
     }
 

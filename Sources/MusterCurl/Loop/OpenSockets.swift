@@ -8,6 +8,14 @@ import Musl
 import Darwin
 #endif
 
+/// Why a request does not go out on a connection that was used before.
+enum UnfitConnection: String {
+    /// More came on it than was asked for (range contract, row 28).
+    case surplus = "more came on the connection than was asked for"
+    /// HTTP/1.1 was spoken on it, which the origin refuses (row 23).
+    case http1 = "the connection speaks HTTP/1.1"
+}
+
 /// The sockets of a loop's connections, so that one can be looked at before it is used again: libcurl 7.88 sends a request on a connection on which
 /// more has come than the answer to the request before, and takes that for the answer (range contract, row 28). It belongs to the loop's thread.
 final class OpenSockets {
@@ -23,6 +31,8 @@ final class OpenSockets {
 
     private var sockets: Set<curl_socket_t> = []
     private var byConnection: [Connection: curl_socket_t] = [:]
+    /// Those on which HTTP/1.1 was asked for.
+    private var http1: Set<curl_socket_t> = []
 
     /// A socket was opened for libcurl.
     func opened(_ socket: curl_socket_t) {
@@ -32,6 +42,7 @@ final class OpenSockets {
     /// libcurl needs a socket no more: closes it.
     func close(_ socket: curl_socket_t) -> Int32 {
         sockets.remove(socket)
+        http1.remove(socket)
         if let known = byConnection.first(where: { $0.value == socket }) { byConnection[known.key] = nil }
         #if canImport(Glibc)
         return Glibc.close(socket)
@@ -48,6 +59,14 @@ final class OpenSockets {
         var byte: UInt8 = 0
         return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
     }
+
+    /// A request in HTTP/1.1 goes out on a connection: nothing else is spoken on it.
+    func noteHTTP1(on connection: Connection) {
+        if let socket = socket(of: connection) { http1.insert(socket) }
+    }
+
+    /// Whether a request in HTTP/1.1 went out on a connection.
+    func spokeHTTP1(on connection: Connection) -> Bool { socket(of: connection).map(http1.contains) == true }
 
     private func socket(of connection: Connection) -> curl_socket_t? {
         if let known = byConnection[connection] { return known }

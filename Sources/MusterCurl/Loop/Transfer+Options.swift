@@ -58,7 +58,7 @@ extension Transfer {
         easy.set(CURLOPT_HTTP_CONTENT_DECODING, true)
         switch request.httpVersion {
         case .http1: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
-        case .http2OverTLS: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+        case .http2OverTLS, .http2AfterRefusal: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
         case .priorKnowledge:
             easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE))
             // libcurl 7.88 fails (CURLE_HTTP2) on a connection of this kind that it uses a second time.

@@ -36,12 +36,13 @@ extension Transfer {
             phase = .ended(.failed(refusal(of: connection.peer)))
             return false
         }
-        if openedSockets == 0, fileScheme == nil, speaksHTTP1, sockets.hasUnread(on: connection) {
-            isSpoiled = true
-            let detail = TransferError.Detail(code: 0, message: "more came on the connection than was asked for")
+        if openedSockets == 0, fileScheme == nil, let reason = unfitness(of: connection) {
+            unfitness = reason
+            let detail = TransferError.Detail(code: 0, message: reason.rawValue)
             phase = .ended(.failed(.reset(detail)))
             return false
         }
+        if request.httpVersion == .http1 { sockets.noteHTTP1(on: connection) }
         keepSecretsAtHome()
         if openedSockets > 0 { hasOpenedConnection = true }
         // What is opened from here on are the data connections of ftp.
@@ -52,12 +53,16 @@ extension Transfer {
         return true
     }
 
-    /// Whether the connection that stands is one of HTTP/1.1: a peer that speaks HTTP/2 may say something at any time.
-    private var speaksHTTP1: Bool {
+    /// Why the request must not go out on a connection that was used before; `nil` if it may.
+    private func unfitness(of connection: OpenSockets.Connection) -> UnfitConnection? {
         switch request.httpVersion {
-        case .http1: true
-        case .http2OverTLS: easy.string(CURLINFO_SCHEME).lowercased() == "http"
-        case .priorKnowledge: false
+        case .http1: sockets.hasUnread(on: connection) ? .surplus : nil
+        // A peer that speaks HTTP/2 may say something at any time.
+        case .http2OverTLS where easy.string(CURLINFO_SCHEME).lowercased() == "http":
+            sockets.hasUnread(on: connection) ? .surplus : nil
+        // Behind a redirect something was sent already.
+        case .http2AfterRefusal: lastHopWasTLS == nil && sockets.spokeHTTP1(on: connection) ? .http1 : nil
+        case .http2OverTLS, .priorKnowledge: nil
         }
     }
 

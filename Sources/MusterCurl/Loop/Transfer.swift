@@ -76,8 +76,8 @@ final class Transfer {
     let closesIdle: Bool
     /// Whether the request was to go out on a connection that was used before, and on which more had come than was asked for (row 28).
     let followsSurplus: Bool
-    /// Whether it is to go out now on such a connection: nothing was sent, and the same is asked for on a new one.
-    var isSpoiled = false
+    /// Why the connection that libcurl chose is not used: nothing was sent, and the same is asked for on a new one.
+    var unfitness: UnfitConnection?
 
     /// A connection on which a transfer was given up is closed: libcurl 7.88 does not tell the peer that a stream of HTTP/2 is, which would go on
     /// with it, and count it where it limits them. Nothing happens to a connection that others use.
@@ -218,6 +218,8 @@ extension Transfer {
             refuse()
         }
         if case .ended = phase { return false }
+        // A pause of its source keeps libcurl from the end of an upload that the answer has ended.
+        if upload.isPaused { inbox.post(.resume(id)) }
         return true
     }
 

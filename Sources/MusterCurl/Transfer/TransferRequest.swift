@@ -18,6 +18,8 @@ public enum HTTPVersionPreference: Sendable, Hashable {
     case http1
     /// HTTP/2 where the TLS handshake agrees on it, else HTTP/1.1; cleartext is HTTP/1.1.
     case http2OverTLS
+    /// As ``http2OverTLS``, on no connection that HTTP/1.1 was spoken on before: an origin that refuses that version may serve HTTP/2 (row 23).
+    case http2AfterRefusal
     /// HTTP/2 without asking, in clear text too (RFC 9113 §3.3); a peer that does not speak it fails the transfer.
     case priorKnowledge
 }

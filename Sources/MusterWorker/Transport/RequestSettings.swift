@@ -107,8 +107,9 @@ struct RequestSettings: Sendable {
             switch httpVersion {
             case .priorKnowledge: .priorKnowledge
             case .http1: .http1
-            case .http2: fellBack ? .http1 : .http2OverTLS
-            case nil: (isFirst || refusesHTTP1) && !fellBack ? .http2OverTLS : .http1
+            case .http2: fellBack ? .http1 : refusesHTTP1 ? .http2AfterRefusal : .http2OverTLS
+            case nil where fellBack: .http1
+            case nil: refusesHTTP1 ? .http2AfterRefusal : isFirst ? .http2OverTLS : .http1
             }
         return request
     }

@@ -54,15 +54,23 @@ import Testing
         }
     }
 
-    /// Parts of large files are asked for in HTTP/1.1: what HTTP/2 serves is not lost for that.
-    @Test(arguments: [
-        ScriptedOrigin.Misbehaviour.status(421, retryAfter: nil), .status(426, retryAfter: nil),
-        .status(505, retryAfter: nil), .status(403, retryAfter: nil), .closeBeforeHeaders, .resetBeforeHeaders,
-    ])
-    func originThatRefusesHTTP1IsOfferedHTTP2Again(refusal: ScriptedOrigin.Misbehaviour) async throws {
+    /// Parts of large files are asked for in HTTP/1.1: what HTTP/2 serves is not lost for that,
+    /// whether its connection is still open or the one of HTTP/1.1 alone is.
+    @Test(
+        arguments: [
+            ScriptedOrigin.Misbehaviour.status(421, retryAfter: nil), .status(426, retryAfter: nil),
+            .status(505, retryAfter: nil), .status(403, retryAfter: nil), .closeBeforeHeaders, .resetBeforeHeaders,
+        ],
+        [
+            ScriptedOrigin.Misbehaviour.resetStream(afterBytes: mebibyte, code: 2),
+            .goAway(afterBytes: mebibyte, isFinished: false),
+        ])
+    func originThatRefusesHTTP1IsOfferedHTTP2Again(
+        refusal: ScriptedOrigin.Misbehaviour, end: ScriptedOrigin.Misbehaviour
+    ) async throws {
         try await withBench(.h2) { bench, origin in
             origin.serve("/f", content)
-            origin.misbehave("/f", .resetStream(afterBytes: mebibyte, code: 2), when: .first(1))
+            origin.misbehave("/f", end, when: .first(1))
             origin.misbehave("/f", refusal, when: .init(version: .http1))
             let first = await bench.run(.first(origin.url("/f")))
             let durable = try #require(first.durable)
