@@ -57,7 +57,16 @@ struct ClusterCreation: Sendable {
             .runSuccessfully()
         // The one that is there anyway: a further database would be several hundred files more, in each cluster.
         try await Self.execute(
-            "ALTER DATABASE postgres RENAME TO \(Self.database);\n", in: directory, binaries, account)
+            "ALTER DATABASE postgres RENAME TO \(Self.database);\n", in: directory, database: "template1", binaries,
+            account)
+    }
+
+    /// Leaves the database of Muster's alone in a cluster whose server has stopped.
+    static func dropTemplateDatabases(
+        of directory: FilePath, _ binaries: ServerBinaries, _ account: ServerAccount
+    ) async throws {
+        let sql = ["template0", "template1"].map { "ALTER DATABASE \($0) IS_TEMPLATE false;\nDROP DATABASE \($0);\n" }
+        try await execute(sql.joined(), in: directory, binaries, account, settings: shortLog)
     }
 
     /// Leaves an empty segment of the log in a cluster whose server has stopped.
@@ -69,14 +78,14 @@ struct ClusterCreation: Sendable {
     /// Runs SQL, a statement on each line, in single-user mode: no socket, no client program, no server that would have to be
     /// stopped again.
     private static func execute(
-        _ sql: String, in directory: FilePath, _ binaries: ServerBinaries, _ account: ServerAccount,
-        settings: [String: String] = [:]
+        _ sql: String, in directory: FilePath, database: String = database, _ binaries: ServerBinaries,
+        _ account: ServerAccount, settings: [String: String] = [:]
     ) async throws {
         let settings = settings.merging(["exit_on_error": "on", "shared_buffers": "16MB"]) { $1 }
         try await PostgresTool(
             path: binaries.program("postgres"),
             arguments: ["--single", "-F", "-D", directory.string]
-                + settings.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] } + ["template1"],
+                + settings.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] } + [database],
             account: account,
             input: sql
         ).runSuccessfully()

@@ -21,6 +21,8 @@ struct ClusterTemplate: Sendable {
     let binaries: ServerBinaries
     let account: ServerAccount
     let content: ClusterContent?
+    /// Whether it keeps the databases of which PostgreSQL makes others.
+    let hasTemplateDatabases: Bool
     /// For the server that fills it.
     let environment: [String: String]
     let logger: Logger
@@ -47,7 +49,9 @@ struct ClusterTemplate: Sendable {
 
     /// The template. Its name says everything that its content depends on.
     var path: FilePath {
-        let what = [binaries.build, content?.digest ?? "", "\(ClusterCreation.recipe)"].joined(separator: "\n")
+        let what = [
+            binaries.build, content?.digest ?? "", "\(ClusterCreation.recipe)", hasTemplateDatabases ? "" : "small",
+        ].joined(separator: "\n")
         return directory.appending(
             "\(Self.prefix)\(binaries.version)-\(account.userID)-\(ClusterLocation.hash(of: what))")
     }
@@ -181,6 +185,7 @@ struct ClusterTemplate: Sendable {
             throw error
         }
         await server.stop()
+        if !hasTemplateDatabases { try await ClusterCreation.dropTemplateDatabases(of: cluster, binaries, account) }
         try await ClusterCreation.shortenLog(of: cluster, binaries, account)
         return cluster
     }

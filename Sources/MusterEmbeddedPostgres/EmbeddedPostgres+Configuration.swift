@@ -27,6 +27,9 @@ extension EmbeddedPostgres {
         public var fallbackDirectory: FilePath = "/var/lib/muster"
         /// Whether a new cluster is copied from a template; one that is to become a template is not.
         var usesTemplate = true
+        /// Whether a copied cluster has the databases `template0` and `template1`, which `CREATE DATABASE` and `pg_upgrade` need, and nothing of Muster's
+        /// does: they are half of its files.
+        public var hasTemplateDatabases = true
         /// Further settings of PostgreSQL by name, which win over those of this type.
         public var settings: [String: String] = [:]
 

@@ -147,8 +147,8 @@ struct Launch: Sendable {
             environment: environment, fallback: configuration.fallbackDirectory, account: account)
         guard configuration.usesTemplate, let directory else { return nil }
         return ClusterTemplate(
-            directory: directory, binaries: binaries, account: account, content: content, environment: environment,
-            logger: logger)
+            directory: directory, binaries: binaries, account: account, content: content,
+            hasTemplateDatabases: configuration.hasTemplateDatabases, environment: environment, logger: logger)
     }
 
     /// A cluster is made whole or not at all, so that one which lacks what every server needs was damaged since.

@@ -57,10 +57,11 @@ struct ClusterTemplateTests {
         }
 
         /// A server whose templates are kept here: root's beside its fallback, others' in their cache.
-        func server(_ place: PrivateServer, content: ClusterContent? = nil) -> EmbeddedPostgres {
+        func server(_ place: PrivateServer, content: ClusterContent? = nil, isSmall: Bool = false) -> EmbeddedPostgres {
             let environment = ["XDG_CACHE_HOME": home.path.string, "MUSTER_PG_BINDIR": binaries.string]
             return place.server(environment: environment, content: content) {
                 $0.fallbackDirectory = directory
+                $0.hasTemplateDatabases = !isSmall
             }
         }
 
@@ -96,6 +97,23 @@ struct ClusterTemplateTests {
         // Another content is another template.
         let other = ClusterContent(digest: "b") { _ = try await query("CREATE TABLE u (n int)", $0) }
         #expect(try await machine.startOnce(other, "SELECT to_regclass('t') IS NULL, count(*) FROM u") == "t|0")
+        #expect(try machine.templates.count == 2)
+    }
+
+    @Test func aClusterWithoutTemplateDatabasesServesItsOwnAndIsNotTakenForAnother() async throws {
+        let machine = try await Machine()
+        let content = ClusterContent(digest: "a") { _ = try await query("CREATE TABLE t AS SELECT 7 AS n", $0) }
+        let databases = "SELECT n, (SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database) FROM t"
+        let place = try PrivateServer()
+        for isNew in [true, false] {
+            let server = machine.server(place, content: content, isSmall: true)
+            let endpoint = try await server.start()
+            #expect((endpoint.provenance == .created) == isNew)
+            #expect(try await query(databases, endpoint) == "7|muster")
+            _ = try await query("VACUUM", endpoint)
+            await server.stop()
+        }
+        #expect(try await machine.startOnce(content, databases) == "7|muster,template0,template1")
         #expect(try machine.templates.count == 2)
     }
 

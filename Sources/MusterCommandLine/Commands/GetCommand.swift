@@ -206,7 +206,7 @@ struct GetCommand: MusterSubcommand {
             stateDirectory: state,
             environment: settings.environment,
             stopLimit: .seconds(3),
-            keepsLogSmall: true,
+            isSmall: true,
             room: room,
             onFull: onFull,
             database: database,

@@ -132,7 +132,7 @@ struct UpCommand: MusterSubcommand {
                     stateDirectory: FilePath(data),
                     environment: settings.environment,
                     stopLimit: Self.stopLimit,
-                    keepsLogSmall: false,
+                    isSmall: false,
                     room: room,
                     onFull: .wait,
                     database: database,

@@ -49,7 +49,7 @@ struct PostgresService: Service {
     ///
     /// - Parameters:
     ///   - stopLimit: how long a shutdown may take until the server is stopped without its final checkpoint.
-    ///   - keepsLogSmall: whether its log may not take more of the disk than it must.
+    ///   - isSmall: whether it takes no more of the disk than it must, for what is fetched is there too.
     ///   - room: told whether its disk has room for it.
     ///   - onFull: what happens when there is none.
     ///   - database: told the connection string once the schema is up to date.
@@ -59,7 +59,7 @@ struct PostgresService: Service {
         stateDirectory: FilePath,
         environment: [String: String],
         stopLimit: Duration,
-        keepsLogSmall: Bool,
+        isSmall: Bool,
         room: DatabaseRoom,
         onFull: OnFull,
         database: Eventual<String>,
@@ -72,7 +72,7 @@ struct PostgresService: Service {
         postgres = EmbeddedPostgres(
             stateDirectory: stateDirectory,
             environment: environment,
-            configuration: Self.configuration(stopLimit: stopLimit, keepsLogSmall: keepsLogSmall),
+            configuration: Self.configuration(stopLimit: stopLimit, isSmall: isSmall),
             content: Self.schema,
             logger: logger
         )
@@ -104,11 +104,14 @@ struct PostgresService: Service {
     }
 
     /// How such a server is tuned.
-    private static func configuration(stopLimit: Duration, keepsLogSmall: Bool) -> EmbeddedPostgres.Configuration {
+    private static func configuration(stopLimit: Duration, isSmall: Bool) -> EmbeddedPostgres.Configuration {
         var configuration = EmbeddedPostgres.Configuration()
         configuration.stopLimit = stopLimit
         configuration.reserveMiB = 64
-        if keepsLogSmall { configuration.settings = smallLog }
+        if isSmall {
+            configuration.settings = smallLog
+            configuration.hasTemplateDatabases = false
+        }
         return configuration
     }
 
