@@ -89,7 +89,7 @@ struct EventsCommand: MusterSubcommand {
             // With a group the log may have been read further than the last event that fits.
             position = max(position ?? 0, page.next)
             if !follows, page.items.isEmpty { return }
-            wait = follows ? Limits.longPoll : nil
+            wait = follows ? Limits.followerPoll : nil
         }
     }
 

@@ -31,7 +31,8 @@ struct LogListener {
         self.group = group
         self.patience = patience
         self.position = 0
-        self.position = if let position { position } else { try await endOfLog(until: deadline) }
+        (self.position, log) = try await endOfLog(until: deadline)
+        if let position { self.position = min(position, self.position) }
     }
 
     /// The events after the position, as many as fit into an answer, and moves it; waits up to `limit` for the first of them.
@@ -50,8 +51,7 @@ struct LogListener {
             }
         } catch let problem as Problem where problem.code == .otherLog {
             // Nothing of the group is certain but what it says itself.
-            log = nil
-            position = try await endOfLog(until: deadline)
+            (position, log) = try await endOfLog(until: deadline)
             return []
         }
         log = page.log
@@ -61,15 +61,17 @@ struct LogListener {
 
     /// Passes over everything there is: for those who only want to be woken, and are woken by more than they can read.
     mutating func skip(until deadline: ContinuousClock.Instant? = nil) async throws {
-        position = max(position, try await endOfLog(until: deadline))
+        let end = try await endOfLog(until: deadline)
+        (position, log) = (end.log == log ? max(position, end.position) : end.position, end.log)
     }
 
     /// The end of the log: an answer without events tells how far it was looked through, and no group has this name.
-    private func endOfLog(until deadline: ContinuousClock.Instant?) async throws -> Int64 {
+    private func endOfLog(until deadline: ContinuousClock.Instant?) async throws -> (position: Int64, log: String?) {
         let nobody = RandomToken.make()
-        return try await patience.persist(until: deadline) {
-            try await read(after: 0, of: nil, group: nobody, limit: 1, wait: nil).next
+        let page = try await patience.persist(until: deadline) {
+            try await read(after: 0, of: nil, group: nobody, limit: 1, wait: nil)
         }
+        return (page.next, page.log)
     }
 
     /// Reads the log; where the events after the position are not kept any more, from the oldest that are.

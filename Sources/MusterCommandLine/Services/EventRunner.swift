@@ -70,7 +70,7 @@ struct EventRunner: Service {
             let page: EventsDocument
             do {
                 page = try await cancelWhenGracefulShutdown {
-                    try await patience.persist(until: nil, usual: Limits.longPoll) { try await read() }
+                    try await patience.persist(until: nil, usual: Limits.followerPoll) { try await read() }
                 }
             } catch  where Task.isShuttingDownGracefully || error is CancellationError {
                 return true
@@ -126,7 +126,7 @@ struct EventRunner: Service {
         try await client.consumerEvents(
             consumer,
             limit: Self.page,
-            wait: Limits.longPoll,
+            wait: Limits.followerPoll,
             groups: groups,
             types: types
         )

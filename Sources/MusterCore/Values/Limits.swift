@@ -64,6 +64,8 @@ public enum Limits {
     public static let sessionTimeToLive: ClosedRange<Duration> = .seconds(1)...Duration.seconds(600)
     /// How long a sync or a reader of events may wait for something to happen.
     public static let longPoll = Duration.seconds(20)
+    /// How long a command that follows the log waits at one coordinator, which may have stopped: another one is asked then (I19).
+    public static let followerPoll = Duration.seconds(4)
     /// Positions of the log that one question to the database looks through for what a filter lets pass.
     public static let eventPositions: Int64 = 20_000
     /// How long one answer looks through the log for what its filter lets pass.

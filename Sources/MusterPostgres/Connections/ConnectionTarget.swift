@@ -32,6 +32,8 @@ struct ConnectionTarget: Sendable {
         setDefault("keepalives_count", "3")
         setDefault("tcp_user_timeout", "\(configuration.tcpUserTimeout.wholeMilliseconds)")
         setDefault("application_name", configuration.applicationName)
+        // A standby has the past of a database that is not in use there: nothing is to be read from it either.
+        setDefault("target_session_attrs", "primary")
         settings["client_encoding"] = "UTF8"
         settings["options"] = [settings["options"], configuration.startupOptions]
             .compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " ")

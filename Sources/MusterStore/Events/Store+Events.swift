@@ -51,8 +51,8 @@ extension Store {
     ///   - group: the events of this group alone.
     ///   - filter: what is wanted of them.
     ///   - name: the log that the position is of, if the reader knows.
-    /// - Throws: `EventRefusal.otherLog` when it is of another one; `EventRefusal.gone` when events after the position have been dropped (I9: a reader is told what it misses);
-    ///   `beyondEnd` when the log does not reach that far: the position is of another log, or of this one before it was restored.
+    /// - Throws: `EventRefusal.otherLog` when it is of another one, or of the log before it was restored; `EventRefusal.gone` when events after the position have been dropped (I9: a reader is told what it misses);
+    ///   `beyondEnd` when the log does not reach that far.
     public func events(
         after: Int64?, limit: Int32, group: String? = nil, filter: EventFilter = .all, of name: String? = nil
     ) async throws -> EventStretch {
@@ -63,7 +63,8 @@ extension Store {
         guard name == nil || name == own else { throw EventRefusal.otherLog }
         let start = try after ?? log.decode("first_position") - 1
         let last: Int64 = try log.decode("last_position")
-        guard start <= last else { throw EventRefusal.beyondEnd(last: last) }
+        // A position of this log that lies beyond its end is of before a restore, which nobody has noticed yet.
+        guard start <= last else { throw name == nil ? EventRefusal.beyondEnd(last: last) : .otherLog }
         let end = filter == .all ? last : min(last, start + Limits.eventPositions)
         let types = filter.types
         let expression = filter.groupsExpression

@@ -22,6 +22,10 @@ import Testing
                 try await fixture.store.events(after: 0, limit: 10, group: nil).events.map(\.data) == events.map(\.data)
             )
             #expect(try await fixture.store.events(after: 1, limit: 10).events.isEmpty)
+            let own = try await fixture.value("SELECT log_name()", as: String.self)
+            await #expect(throws: EventRefusal.otherLog) {
+                try await fixture.store.events(after: 2, limit: 10, of: own)
+            }
             await #expect(throws: EventRefusal.beyondEnd(last: 1)) {
                 try await fixture.store.events(after: 2, limit: 10)
             }
