@@ -61,7 +61,7 @@ enum FailureAdvice {
         if says("states no other validator, and") {
             let cause = "something else may come in its place: look at the URL; if that is the file by now, "
             return says("where the origin had")
-                ? Advice(text: cause + "use another directory, or move the one that is there away first")
+                ? Advice(text: cause + "get it into another directory, or remove its group and add it anew")
                 : Advice(
                     text: cause + "--if-exists replace, or another directory, fetches it from its beginning",
                     place: .making)

@@ -24,6 +24,8 @@ public struct FetchQuestion: Hashable, Sendable {
     /// What the source has shown of a content version that was given up since: less than that is not the next version, but something in its place, unless it
     /// says that it is another one (row 27).
     public var earlier: EarlierVersion?
+    /// The ordinal of the source that is asked.
+    public var source: Int32
     /// Whether no try is left after this one.
     public var isLastTry: Bool
     /// Whether a coding of the content is taken off a whole body before it is stored (row 13).
@@ -41,9 +43,9 @@ public struct FetchQuestion: Hashable, Sendable {
     public init(
         range: ByteRange?, conditional: Bool = false, planned: Bool, known: Representation, expectedSize: Int64? = nil,
         expectsDigest: Bool = false, rule: ValidatorRule = .strict, mayChunkUnvalidated: Bool = false,
-        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlier: EarlierVersion? = nil, isLastTry: Bool = false,
-        decodes: Bool = false, expectedContentType: String? = nil, held: Representation? = nil,
-        kept: Int64 = 0
+        isOtherMirror: Bool = false, claimedSize: Int64? = nil, earlier: EarlierVersion? = nil, source: Int32 = 0,
+        isLastTry: Bool = false, decodes: Bool = false, expectedContentType: String? = nil,
+        held: Representation? = nil, kept: Int64 = 0
     ) {
         self.range = range
         self.conditional = conditional
@@ -56,6 +58,7 @@ public struct FetchQuestion: Hashable, Sendable {
         self.isOtherMirror = isOtherMirror
         self.claimedSize = claimedSize
         self.earlier = earlier
+        self.source = source
         self.isLastTry = isLastTry
         self.decodes = decodes
         self.expectedContentType = expectedContentType

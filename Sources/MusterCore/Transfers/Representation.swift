@@ -49,7 +49,7 @@ public struct Representation: Hashable, Sendable, Codable {
     /// Whether this says that it is of another version than that, whatever its size: by a strong tag, by a validator that differs, or by one that tells versions
     /// apart where they have none in common. What repeats a date or a weak tag, or has one where there was none, does not say so.
     func isAnother(than other: Representation) -> Bool {
-        if strongETag != nil { return true }
+        if let strongETag { return strongETag != other.strongETag }
         return switch validators.agreement(with: other.validators) {
         case .same: false
         case .different: true

@@ -69,7 +69,8 @@ extension ResponseVerdict {
         _ size: Int64, of found: Representation, isPage: Bool, _ question: FetchQuestion
     ) -> ResponseVerdict? {
         guard let earlier = question.earlier else { return nil }
-        if let what = earlier.doubt(size, of: found, isLastTry: question.isLastTry) { return doubted(what) }
+        let what = earlier.doubt(size, of: found, from: question.source, isLastTry: question.isLastTry)
+        if let what { return doubted(what) }
         guard isPage, !found.hasValidator, let before = earlier.size, size > before else { return nil }
         return doubted("\(size) bytes, where the origin had \(before) before")
     }

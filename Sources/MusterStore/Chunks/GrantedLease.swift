@@ -123,12 +123,13 @@ public struct GrantedLease: Sendable {
         source = try row.decode("source")
         isOtherMirror = try row.decode("is_other_mirror")
         earlier = try StoredJSON.document(
-            EarlierVersion.self, ifAny: try row.decode("earlier", as: String?.self), column: "sources.earlier",
+            EarlierVersion.self, ifAny: try row.decode("earlier", as: String?.self), column: "tasks.earlier",
             of: "task \(task)")
         asksForAll = try row.decode("asks_for_all")
         let attempts: Int32 = try row.decode("attempts")
-        isLastTry = attempts + 1 >= lastAttempt
-        looks = try Self.looks(row, attempts: attempts, isLastTry: isLastTry)
+        // Mirrors take turns: each of them has a last one.
+        isLastTry = attempts + (try row.decode("mirrors")) >= lastAttempt
+        looks = try Self.looks(row, attempts: attempts, isLastTry: attempts + 1 >= lastAttempt)
         mayMoveOn = try row.decode("may_move_on")
         reach = try row.decode("reach")
         pace = try row.decode("pace")

@@ -37,11 +37,13 @@ extension FetchJob {
     ) async -> JobEnding? {
         guard let step = await doubt(&plan, writer, settings, budgets) else { return await complete(plan, writer) }
         writer.restart(at: lease.start)
+        var told = plan
+        told.askPlainly()
         switch step {
         case .failed(let kind, let detail, let retryAfter):
-            return await fail(kind, settings.withoutSecrets(detail), retryAfter, plan, writer)
+            return await fail(kind, settings.withoutSecrets(detail), retryAfter, told, writer)
         case .again: return nil
-        case .stopped, .complete, .readAgain, .examine, .reuse, .restart: return await stop(plan, writer)
+        case .stopped, .complete, .readAgain, .examine, .reuse, .restart: return await stop(told, writer)
         }
     }
 

@@ -61,8 +61,9 @@ extension FetchJob {
         )
         do {
             let durable = plan.hasKeptPace(at: writer.offset) ? try await settled(writer) : nil
-            // The size is told where nothing can be gone on with too: what comes next is doubted by it (row 27).
-            return .failed(failure, durable, durable == nil ? nil : plan.learnedSoFar)
+            let isBodyCut = durable != nil || kind.rule == .retry && !writer.lacksRoom
+            // What the head stated is told though nothing has come, or nothing can be gone on with: what comes next is doubted by it (row 27).
+            return .failed(failure, durable, isBodyCut ? plan.learnedSoFar : nil)
         } catch {
             return ending(of: error, durable: nil, nil)
         }
@@ -74,7 +75,8 @@ extension FetchJob {
         let failure = writer.failure
         do {
             let durable = try await settled(writer)
-            let learned = durable == nil ? nil : resumable(plan)
+            // What the head stated is told though nothing can be gone on with: what comes next is doubted by it (row 27).
+            let learned = durable == nil && failure != nil ? nil : plan.learnedSoFar
             if let failure { return ending(of: failure, durable: durable, learned) }
             return .released(durable, learned)
         } catch {
@@ -88,11 +90,6 @@ extension FetchJob {
         guard prefix.offset > max(lease.start, lease.resume.offset) else { return nil }
         try await equipment.sync.makeDurable(writer.part)
         return prefix
-    }
-
-    /// A durable prefix is of use to a successor only with the validators that its own response must match.
-    func resumable(_ plan: FetchPlan) -> Report.Learned? {
-        plan.learned.flatMap { $0.rung == .whole && !plan.goesOn ? nil : $0 }
     }
 
     /// Says whose failure it is, and after which answer.

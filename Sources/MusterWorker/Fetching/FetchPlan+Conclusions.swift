@@ -150,7 +150,8 @@ extension FetchPlan {
     var earlier: EarlierVersion? {
         let before = lease.earlier ?? EarlierVersion(of: lease.have)
         guard let longest = unproven?.longest, before?.size == nil else { return before }
-        var measure = before ?? EarlierVersion(etag: known.etag, lastModified: known.lastModified)
+        var measure =
+            before ?? EarlierVersion(source: source.ordinal, etag: known.etag, lastModified: known.lastModified)
         measure.bytes = max(measure.bytes ?? 0, longest)
         return measure
     }

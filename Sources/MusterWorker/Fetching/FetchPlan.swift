@@ -75,7 +75,7 @@ struct FetchPlan: Sendable {
         ladder = Ladder(from: isNew ? max(rung, lease.rung) : lease.rung)
         known = lease.representation
         isSettled = lease.planned
-        // Before anything is known of the content, and only of the source that the file was fetched from.
+        // Before anything is known of the content, and only of the source that the file was fetched from. What any other one brings is measured by it.
         let isFirst = !lease.planned && lease.start == 0 && lease.resume.offset == 0 && lease.version == 1
         held = isFirst && source.ordinal == 0 ? lease.have : nil
         // What is known of a task that nobody planned yet is used to go on with it, not to believe it has no more.
@@ -122,6 +122,7 @@ struct FetchPlan: Sendable {
             isOtherMirror: lease.isOtherMirror == true,
             claimedSize: claimedSize,
             earlier: earlier,
+            source: source.ordinal,
             isLastTry: lease.isLastTry == true,
             decodes: lease.options?.decode == true,
             expectedContentType: lease.contentType,

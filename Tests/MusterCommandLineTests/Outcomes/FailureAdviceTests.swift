@@ -72,7 +72,7 @@ struct FailureAdviceTests {
     /// A half-fetched file is begun again by another rule or in another directory; where `--if-exists replace` was given already, it is no help.
     @Test(arguments: [
         ("is something else: size 9 became 5", "--if-exists replace, or another directory"),
-        ("5 bytes, where the origin had 9 before", "use another directory"),
+        ("5 bytes, where the origin had 9 before", "another directory"),
     ])
     func whatMayBeSomethingElseIsFetchedFromItsBeginning(detail: String, text: String) throws {
         let detail = "the response states no other validator, and \(detail)"

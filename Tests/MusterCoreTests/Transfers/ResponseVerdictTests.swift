@@ -162,6 +162,34 @@ struct ResponseVerdictTests {
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isPage)
     }
 
+    /// Row 27: so it is with what repeats a strong tag, which a version with another size can't have (row 6).
+    @Test(arguments: [("\"v\"", true), ("\"w\"", false)])
+    func lessUnderTheSameStrongTagIsNoVersionAfterAnother(etag: String, isDoubted: Bool) {
+        let question = FetchQuestion(
+            range: nil, planned: false, known: Representation(), earlier: EarlierVersion(size: 1_000, etag: "\"v\""))
+        let headers = ["ETag: \(etag)", "Content-Length: 500"]
+        let row = OriginRow(27, "less", 200, headers, to: question, .refuse(.network))
+        #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isDoubted)
+    }
+
+    /// Row 27: what a mirror states of itself says nothing of what another source had shown.
+    @Test(
+        arguments: [
+            (500, ["ETag: W/\"v\""], true), (500, ["ETag: W/\"w\""], true), (500, ["ETag: \"v\""], false),
+            (500, [], true), (1_000, [], nil), (2_000, ["ETag: W/\"w\""], nil),
+        ] as [(Int64, [String], Bool?)])
+    func lessAtAMirrorIsNoVersionAfterAnother(size: Int64, headers: [String], isDoubtedLast: Bool?) {
+        var question = FetchQuestion(
+            range: nil, planned: false, known: Representation(),
+            earlier: EarlierVersion(source: 0, size: 1_000, etag: "W/\"v\""), source: 1)
+        let row = OriginRow(27, "less", 200, headers + ["Content-Length: \(size)"], to: question, .refuse(.network))
+        var outcome = Outcome(ResponseVerdict.judge(row.facts, to: question))
+        #expect((outcome == .refuse(.network)) == (isDoubtedLast != nil))
+        question.isLastTry = true
+        outcome = Outcome(ResponseVerdict.judge(row.facts, to: question))
+        #expect((outcome == .refuse(.network)) == (isDoubtedLast == true))
+    }
+
     /// Row 27: where no size was stated, what had come is the least that is expected, roughly.
     @Test(arguments: [(0, true), (499, true), (500, false), (1_000, false), (5_000, false)])
     func wholeThatIsFarSmallerThanWhatHadComeIsNoVersionAfterAnother(size: Int64, isRefused: Bool) {

@@ -163,6 +163,8 @@ import Testing
         policy.attempts = 8
         try await StoreFixture.run(policy: policy) { fixture in
             var (worker, leases) = try await begin(fixture, size: 100, etag: "W/\"weak\"", origins: ["a", "b"])
+            // Something has come, or there would be nothing to keep.
+            try await worker.progress(leases[0], to: 10)
             for tries in 1...3 {
                 try await worker.fail(leases[0], .timeout)
                 try await fixture.check()

@@ -165,17 +165,40 @@ import Testing
         }
     }
 
-    /// So is a small one that broke off: it was no page.
-    @Test func smallContentThatBreaksOffIsAMeasureOfTheNext() async throws {
+    /// So is a small one that broke off, before its first byte as well: it was no page.
+    @Test(arguments: [20_000, 0] as [Int64]) func smallContentThatBreaksOffIsAMeasureOfTheNext(
+        at offset: Int64
+    ) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
             let first = try #require(try await worker.claim().first)
             try await worker.learn(first, size: 60_000, isSplittable: false, etag: "W/\"v\"")
-            try await worker.fail(first, .network, at: 20_000, status: 200)
+            try await worker.fail(first, .network, at: offset, status: 200)
             try await fixture.run("UPDATE ready_chunks SET status = 'ready', not_before = NULL")
             let next = try #require(try await worker.claimWork().first)
-            #expect(next.earlier == EarlierVersion(size: 60_000, etag: "W/\"v\""))
+            #expect(next.version == 2 && next.earlier == EarlierVersion(size: 60_000, etag: "W/\"v\""))
+            try await fixture.check()
+        }
+    }
+
+    /// It is the task's: a mirror is measured by what another source has shown.
+    @Test func whatASourceHasShownIsAMeasureOfItsMirrors() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: 60_000, isSplittable: false, etag: "W/\"v\"")
+            try await worker.fail(first, .network, at: 20_000, status: 200)
+            try await fixture.passBackoffs()
+            let next = try #require(try await worker.claimWork().first)
+            #expect(next.source != first.source)
+            #expect(next.earlier == EarlierVersion(source: first.source, size: 60_000, etag: "W/\"v\""))
+            // What is less there is doubted, and asked of the first one again.
+            try await worker.fail(next, .network, status: 200)
+            try await fixture.passBackoffs()
+            let last = try #require(try await worker.claimWork().first)
+            #expect(last.source == first.source && last.earlier == next.earlier)
             try await fixture.check()
         }
     }

@@ -11,12 +11,12 @@ import Testing
 
     /// A group with one task for `http://a.test/same`.
     private func makeGroup(
-        _ name: String, on fixture: StoreFixture, url: String = "http://a.test/same", sink: String = "sink",
+        _ name: String, on fixture: StoreFixture, urls: [String] = ["http://a.test/same"], sink: String = "sink",
         headers: String? = nil, options: String? = nil, groupOptions: String? = nil, digests: String? = nil,
         size: Int64? = nil, policy: String? = nil, resolver: String? = nil, reuses: Bool = true
     ) async throws {
         var upload = try await fixture.store.beginUpload()
-        let task = try TaskSpecification(urls: [url], key: "t", path: "\(name)/t", size: size, priority: 0)
+        let task = try TaskSpecification(urls: urls, key: "t", path: "\(name)/t", size: size, priority: 0)
         let staged = StagedTask(
             line: 1, task: task, digests: digests, metadata: nil, headers: headers, options: options)
         try await fixture.store.stage([staged], upload: &upload)
@@ -111,14 +111,14 @@ import Testing
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker(sinks: ["sink", "other"])
             let url = difference == .scheme ? "ftp://a.test/same" : "http://a.test/same"
-            try await makeGroup("first", on: fixture, url: url)
+            try await makeGroup("first", on: fixture, urls: [url])
             try await fetch(&worker, etag: hasTag ? "\"1\"" : "W/\"1\"", isDateStrong: true, digests: #"{"md5": "00"}"#)
             switch difference {
             case .anew:
                 _ = try await fixture.store.change("first", GroupChange(options: .set(#"{"cookies": {"a": "b"}}"#)))
                 try await makeGroup("second", on: fixture, groupOptions: #"{"cookies": {"a": "b"}}"#)
             case .decode: try await makeGroup("second", on: fixture, groupOptions: #"{"decode": true}"#)
-            case .url: try await makeGroup("second", on: fixture, url: "http://a.test/same?1")
+            case .url: try await makeGroup("second", on: fixture, urls: ["http://a.test/same?1"])
             case .sink: try await makeGroup("second", on: fixture, sink: "other")
             case .headers: try await makeGroup("second", on: fixture, headers: #"{"Accept": "text/html"}"#)
             case .options: try await makeGroup("second", on: fixture, options: #"{"cookies": {"a": "b"}}"#)
@@ -128,7 +128,7 @@ import Testing
             case .names: try await makeGroup("second", on: fixture, policy: #"{"names": "suggested"}"#)
             case .resolver: try await makeGroup("second", on: fixture, resolver: #"{"url": "http://r.test/"}"#)
             case .off: try await makeGroup("second", on: fixture, reuses: false)
-            case .scheme: try await makeGroup("second", on: fixture, url: url)
+            case .scheme: try await makeGroup("second", on: fixture, urls: [url])
             }
             #expect(try await (held(&worker) != nil) == (hasTag && difference.isSettledByATag))
         }
@@ -185,6 +185,21 @@ import Testing
             try await worker.release(first, at: 50)
             let again = try await worker.claim(1)
             #expect(again.map(\.start) == [0] && again[0].have == nil)
+        }
+    }
+
+    /// Row 27: what the sink has is the measure of what a mirror brings.
+    @Test func fileIsNamedToTheLeaseOfAMirrorToo() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await fixture.makeWorker()
+            let urls = ["http://a.test/same", "http://b.test/same"]
+            try await makeGroup("first", on: fixture, urls: urls)
+            try await fetch(&worker)
+            try await makeGroup("second", on: fixture, urls: urls)
+            let first = try #require(try await worker.claim(1).first)
+            try await worker.fail(first, .httpStatus(404), status: 404)
+            let second = try #require(try await worker.claim(1).first)
+            #expect(second.source == 1 && second.have?.path == "first/t" && second.have == first.have)
         }
     }
 

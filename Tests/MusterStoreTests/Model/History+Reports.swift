@@ -11,7 +11,11 @@ extension History {
         let late = granted.filter { holders.contains($0.name.chunk) && !model.isHeld($0, by: $0.session) }
         // What is rare otherwise: somebody wants a pause while a file is being put in place, which then fails.
         let pausing = held.filter { isPausing($0) }
-        let choice = !pausing.isEmpty && chance(60) ? pausing : chance(15) ? granted : chance(20) ? late : held
+        // Or a chunk that got a part of the file back comes to its end before it has heard of that.
+        let regained = held.filter { hasRegained($0) }
+        let choice =
+            !pausing.isEmpty && chance(60)
+            ? pausing : !regained.isEmpty && chance(30) ? regained : chance(15) ? granted : chance(20) ? late : held
         guard let lease = choice.randomElement(using: &random) else { return }
         let session = chance(95) ? lease.session : sessions.randomElement(using: &random) ?? lease.session
         let worker = TestWorker(fixture: fixture, session: session)
@@ -25,7 +29,7 @@ extension History {
         if lease.kind == .finalize, let found, task?.isPausing == false, chance(35) {
             return try await apply(.pause, found.place.group, [found.place.key])
         }
-        switch reportChoice(lease, task) {
+        switch hasRegained(lease) && chance(50) ? 8 : reportChoice(lease, task) {
         case 0..<4:
             let offset = chance(90) ? offset : offset + 50
             log("progress \(what) to \(offset)")
@@ -172,6 +176,12 @@ extension History {
             guard let found = alike.first(where: \.isOtherMirror) ?? alike.first else { return }
             lease = found
         }
+    }
+
+    /// Whether a part of the file was given back to the lease's chunk.
+    private func hasRegained(_ lease: GrantedLease) -> Bool {
+        guard let found = model.find(lease, by: lease.session) else { return false }
+        return model[found.place]?.chunks[found.index].hasRegained ?? false
     }
 
     /// Whether a file is being put in place whose task is to be paused unless it has succeeded by that.

@@ -174,11 +174,18 @@ extension StoreModel {
         }
 
         let isAlone = task.isPlanned && !task.mixes
-        let stays = isAlone && (attempts < 3 && task.goesOn || task.restarts + 1 >= Int(policy.contentVersions))
+        let keeps = Self.keepsAnything(task, chunk)
+        let stays =
+            keeps && isAlone && (attempts < 3 && task.goesOn || task.restarts + 1 >= Int(policy.contentVersions))
         guard let next = next(task, after: chunk.source, staying: stays), !isAlone || next == chunk.source else {
-            if rule == .retry { self[place]?.restarts += 1 }
+            if rule == .retry, keeps { self[place]?.restarts += 1 }
             let other = next(task, after: chunk.source, staying: stays) ?? chunk.source
-            return startOver(place, source: other, attempts: attempts, deaths: chunk.deaths)
+            startOver(place, source: other, attempts: attempts, deaths: chunk.deaths)
+            // All of them have had their turn.
+            if rule == .retry, other < chunk.source, self[place]?.chunks[0].status == .ready {
+                self[place]?.chunks[0].status = .waiting
+            }
+            return
         }
         putBack(lease.epoch)
         guard var after = self[place] else { return }
@@ -191,6 +198,15 @@ extension StoreModel {
         after.chunks[index].origin = after.sources[next].origin
         after.chunks[index].status = rule == .retry && next <= chunk.source && !goesOn ? .waiting : .ready
         self[place] = after
+    }
+
+    /// Whether anything would be lost with the version: a head alone may have planned it.
+    private static func keepsAnything(_ task: Task, _ chunk: Chunk) -> Bool {
+        guard task.isPlanned else { return false }
+        return chunk.first > 0 || chunk.durable > chunk.first || task.done.contains { $0.first > 0 }
+            || task.chunks.contains {
+                $0.kind == .fetch && $0.first > 0 && ($0.lease == nil ? $0.resume : $0.durable) > $0.first
+            }
     }
 
     /// All that is left to be done for the task waits.

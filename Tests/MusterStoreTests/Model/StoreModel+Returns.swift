@@ -57,7 +57,7 @@ extension StoreModel {
         self[place] = task
         // What is poison does not start over.
         if let chunk = touched.first.map({ task.chunks[$0] }), !task.goesOn, chunk.kind == .fetch,
-            chunk.durable > chunk.first, chunk.deaths < Int(policy.deaths)
+            chunk.durable > chunk.first || task.isPlanned, chunk.deaths < Int(policy.deaths)
         {
             startOver(place, source: chunk.source, attempts: chunk.attempts, deaths: chunk.deaths)
         } else if deaths.contains(where: { $0 >= Int(policy.deaths) }) {

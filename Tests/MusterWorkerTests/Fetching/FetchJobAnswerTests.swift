@@ -256,6 +256,19 @@ import Testing
         }
     }
 
+    /// Row 27: what a head has stated is told, though its body ends before the first byte.
+    @Test(arguments: [ScriptedOrigin.Misbehaviour.truncated(afterBytes: 0), .reset(afterBytes: 0)])
+    func headWhoseBodyNeverComesIsTold(end: ScriptedOrigin.Misbehaviour) async throws {
+        try await withBench { bench, origin in
+            let file = serve(origin)
+            origin.misbehave("/f", end)
+            let ending = await bench.run(.first(origin.url("/f")))
+            #expect(ending.failure?.kind == .network && ending.durable == nil)
+            let shown = ending.learned?.representation
+            #expect(shown?.size == 2 * mebibyte && shown?.etag == file.etag, "\(ending)")
+        }
+    }
+
     /// Row 14: two reads of nothing prove nothing of a file of which another one has brought more.
     @Test func readsThatAreHardlyAnythingDoNotProveAnEnd() async throws {
         try await withBench { bench, origin in

@@ -201,7 +201,10 @@ extension JobEnding {
         if case .done(_, _, let finished) = self { finished } else { nil }
     }
     var learned: Report.Learned? {
-        if case .done(_, let learned, _) = self { learned } else { nil }
+        switch self {
+        case .done(_, let learned, _), .failed(_, _, let learned): learned
+        default: nil
+        }
     }
     var resolved: ResolverAnswer? {
         if case .resolved(let answer) = self { answer } else { nil }

@@ -197,6 +197,7 @@ CREATE TABLE tasks (
     source           integer,                                -- the ordinal of the source that taught this version
     mixes            boolean NOT NULL DEFAULT false,         -- other sources may serve chunks of this version (row 30)
     clean            boolean NOT NULL DEFAULT false,         -- a digest was wrong: sources are not mixed any more (row 29)
+    earlier          jsonb,                                  -- what a source has shown of a version that was given up since (EarlierVersion; row 27)
     -- Its work.
     chunks_left      integer NOT NULL DEFAULT 1,             -- chunks of this version that are not done (I3)
     bytes_done       bigint NOT NULL DEFAULT 0,              -- bytes of its done chunks
@@ -267,7 +268,6 @@ CREATE TABLE sources (
     failures        integer NOT NULL DEFAULT 0,              -- how often it failed in a way that says something of it
     failed          integer NOT NULL DEFAULT 0,              -- how often it failed at all, as noted in attempts; shown only
     mismatches      integer NOT NULL DEFAULT 0,              -- how often its content had another digest (row 29)
-    earlier         jsonb,                                   -- what it has shown of a content version that was given up since (EarlierVersion; row 27)
     differs_in      integer,                                 -- the content version that its own content is not (row 30)
     -- What the resolver said last; goes before url, headers and origin_id (row 21).
     fresh_url       text,                                    -- NULL: the resolver was not asked

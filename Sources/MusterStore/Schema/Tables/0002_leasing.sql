@@ -73,6 +73,7 @@ CREATE TABLE ready_chunks (
     attempts    integer NOT NULL DEFAULT 0,                  -- failures without progress (I12)
     deaths      integer NOT NULL DEFAULT 0,                  -- sessions that died on it without progress (I12)
     moves       smallint NOT NULL DEFAULT 0,                 -- how often it was taken from a slow or silent holder (row 32)
+    shrink_asks smallint NOT NULL DEFAULT 0,                 -- how often it was given back to make room, since nothing had come (adr/0024)
     plain       boolean NOT NULL DEFAULT false,              -- it is asked for in the ordinary way, whatever runs beside it (adr/0037)
     may_move    boolean NOT NULL DEFAULT false,              -- nothing is known of its file yet, and that has other sources: `leave_resting_origins`
     remove_path text,                                        -- for a purge: the file at a path that shall go too

@@ -123,6 +123,24 @@ BEGIN
 END
 $$;
 
+-- The source that a chunk is fetched from after a failure that says nothing of the file; NULL if none is left. Unmixed chunks stay with the source that taught
+-- their version for some tries, unless what came is lost anyhow. Then it starts over at another one, since nothing would tell the bytes of the two apart (I8);
+-- but not for ever (I12).
+CREATE FUNCTION following_source(l leases, t tasks, f failure, p_attempts integer, p_keeps boolean) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_next integer := next_source(t, l.source,
+        p_keeps AND NOT t.mixes AND (p_attempts < 3 AND goes_on(t) OR t.restarts + 1 >= f.max_restarts));
+BEGIN
+    IF v_next <= l.source AND p_attempts >= 3 AND t.restarts + 1 < f.max_restarts THEN
+        -- Once the others have had their turns: a source that was left alone, since its content is another one than this version's, may be the better one.
+        SELECT coalesce(min(s.ordinal), v_next) INTO v_next FROM sources s
+        WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in = t.version;
+    END IF;
+    RETURN v_next;
+END
+$$;
+
 -- A failure that counts, unless it is a sign of too much at once: moves the chunk on by the rule of its kind, or fails the task.
 -- Returns what followed.
 CREATE FUNCTION follow_rule(l leases, t tasks, p_source integer, f failure) RETURNS text
@@ -137,6 +155,7 @@ DECLARE
     v_most integer := most_attempts(l, v_attempts, f);
     v_next integer;
     v_wait interval;
+    v_keeps boolean := t.planned AND (l.first > 0 OR NOT has_little(l.chunk_id, 1));   -- a head alone may have planned the version
 BEGIN
     -- Some tries are not the last ones, whatever their number.
     IF v_most > f.max_attempts OR v_attempts >= v_most AND v_counts IS NOT NULL AND may_pass(l, f) THEN v_attempts := v_before; END IF;
@@ -174,18 +193,13 @@ BEGIN
             RETURN 'failed';
         END IF;
     END IF;
-    -- Where sources are not mixed, the chunks of a version stay with the source that taught it for some tries, unless what came is lost anyhow. Then the
-    -- version starts over at another, since nothing would tell the bytes of the two apart (I8); but not for ever (I12).
-    v_next := next_source(t, l.source,
-        t.planned AND NOT t.mixes AND (v_attempts < 3 AND goes_on(t) OR t.restarts + 1 >= f.max_restarts));
-    IF v_next = l.source AND v_attempts >= 3 AND t.restarts + 1 < f.max_restarts THEN
-        -- A source that was left alone, since its content is another one than this version's, may be the better one.
-        SELECT coalesce(min(s.ordinal), v_next) INTO v_next FROM sources s
-        WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in = t.version;
-    END IF;
+    v_next := following_source(l, t, f, v_attempts, v_keeps);
     IF v_next IS NULL OR v_next <> l.source AND (t.planned AND NOT t.mixes OR differs(t, v_next)) THEN
-        UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id AND v_rule = 'retry';
+        UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id AND v_rule = 'retry' AND v_keeps;
         PERFORM start_over(t.id, f.first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
+        -- All of them have had their turn.
+        UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + backoff(v_attempts, f)
+        WHERE task_id = t.id AND kind = 'fetch' AND status = 'ready' AND v_rule = 'retry' AND v_next < l.source;
         RETURN 'nextSource';
     END IF;
     PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);

@@ -119,10 +119,10 @@ BEGIN
         DELETE FROM ready_chunks WHERE id = ANY (p_chunks) RETURNING *
     ), granted AS (
         INSERT INTO leases (chunk_id, session_id, lane, sync, kind, task_id, group_id, origin_id, source, sink, version, first, last,
-            resume, durable, crc, rank, attempts, deaths, moves, reach, pace, remove_path, remove_size,
+            resume, durable, crc, rank, attempts, deaths, moves, shrink_asks, reach, pace, remove_path, remove_size,
             remove_group, remove_failure, charged, reuse_key)
         SELECT t.id, p_slots[t.n], coalesce(p_lanes[t.n], 0), s.sequence, t.kind, t.task_id, t.group_id, t.origin_id, t.source, t.sink, t.version, t.first,
-            t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, b.reach, b.pace, t.remove_path, t.remove_size,
+            t.last, t.resume, t.resume, t.crc, t.rank, t.attempts, t.deaths, t.moves, t.shrink_asks, b.reach, b.pace, t.remove_path, t.remove_size,
             t.remove_group, t.remove_failure,
             CASE WHEN t.kind = 'fetch' THEN chunk_charge(t.first, t.last, t.resume, CASE WHEN k.size IS NULL AND t.first = 0 THEN p_mean END)
                 ELSE 0 END,
@@ -154,7 +154,7 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
     group_name text, key text, group_options text, task_options text, policy text, resolver text, failure_status integer,
     done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text, revoke bigint[],
     asks_for_all boolean, attempts integer, may_look boolean, looks_early boolean, looks_at_endings boolean,
-    may_move_on boolean, slow_tries integer, reach bigint, pace bigint
+    may_move_on boolean, slow_tries integer, reach bigint, pace bigint, mirrors integer
 )
 -- Volatile, so that it sees what the function has written that made its arguments.
 LANGUAGE plpgsql VOLATILE
@@ -168,24 +168,23 @@ BEGIN
         l.first, l.last, coalesce(t.planned, false), coalesce(t.rung, 'chunks'), coalesce(t.fenced, false), l.resume, l.crc,
         coalesce(t.size, l.remove_size), t.etag, t.last_modified, coalesce(t.date_strong, false), t.stated_digests::text,
         t.expected_size, t.expected_digests::text, t.content_type,
-        l.source, coalesce(l.kind IN ('fetch', 'double', 'trial') AND l.source <> t.source, false), s.earlier::text,
+        l.source, coalesce(l.kind IN ('fetch', 'double', 'trial') AND l.source <> t.source, false), t.earlier::text,
         s.url, s.headers::text, CASE WHEN l.kind <> 'resolve' THEN s.fresh_url END,
         CASE WHEN l.kind <> 'resolve' THEN s.fresh_headers::text END, g.name, t.key, g.fetch_options::text,
         t.fetch_options::text, g.policy::text, CASE WHEN l.kind = 'resolve' THEN g.resolver::text END, t.failure_status,
         d.firsts, d.lasts, d.crcs, o.key, l.chunk_id = ANY (p_limited),
-        -- The first lease of a task is told what the sink has of it (reuse.sql). Once more if its worker died, and not for ever, since the
-        -- file may have caused that.
-        CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.source = 0 AND l.version = 1 AND l.deaths < 2
-            AND NOT t.planned AND t.reuse_key IS NOT NULL
+        -- Until a source has answered, a lease is told what the sink has of the task (reuse.sql), whichever source it asks. Once more if its worker died,
+        -- and not for ever, since the file may have caused that.
+        CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.deaths < 2 AND NOT t.planned AND t.reuse_key IS NOT NULL
             AND (SELECT h.id FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded' LIMIT 1) IS NOT NULL
-            THEN held_file(t.id, g.fetch_options, s.url, s.headers) END,
+            THEN held_file(t.id, g.fetch_options) END,
         -- A session that is not waited for any more is named here: it was ended before this statement.
         (SELECT array_agg(r.session_id ORDER BY r.session_id) FROM revocations r WHERE r.sink = l.sink AND l.kind NOT IN ('resolve', 'trial')),
         l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND NOT t.planned AND t.rung = 'chunks'
             AND g.resolver IS NULL AND NOT o.serves_again AND lower(left(s.url, 4)) = 'http',
         l.attempts, coalesce(l.pace IS NULL AND may_look(l, t), false), coalesce(looks_early(l, t), false),
         coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false), coalesce(slow_tries(l, t), 0), l.reach,
-        l.pace
+        l.pace, coalesce(t.mirrors, 1)
     FROM leases l
     LEFT JOIN task_of(CASE WHEN l.kind <> 'purge' THEN l.task_id END) AS t ON true
     LEFT JOIN group_of(l.group_id) AS g ON true

@@ -1,13 +1,13 @@
 -- What a source will never do, and how it is asked then (range contract, "The ladder").
 
 -- Whether a failure is what the source will always come to, at the third time: a file that is larger than the whole file system of the sink, unless
--- room is waited for as long as it takes; or a connection that always ends without progress.
+-- room is waited for as long as it takes; or a connection that always ends without progress. What is doubted has all of its tries: it is believed at the last.
 CREATE FUNCTION is_hopeless(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN l.attempts >= 2 AND (
         f.kind = 'noSpace' AND f.max_attempts < 2147483647 AND f.detail ~ 'the whole file system has'
-        OR f.kind = 'network' AND l.kind = 'fetch' AND (l.durable < l.resume + little(l, t) OR NOT goes_on(t)) AND always_ends(l, t, f));
+        OR f.kind = 'network' AND f.detail !~ 'states no other validator' AND l.kind = 'fetch' AND (l.durable < l.resume + little(l, t) OR NOT goes_on(t)) AND always_ends(l, t, f));
 END
 $$;
 
@@ -207,16 +207,25 @@ $$;
 CREATE FUNCTION may_be_page(t tasks) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT t.planned AND t.size <= 65536 AND t.etag IS NULL AND t.last_modified IS NULL $$;
 
--- Remembers what a source has shown of a content version that is given up, as a measure of the next one (row 27): its size, or how many bytes had come, and its
--- validators. A page is as large as it likes, unless it was the file, which broke off.
+-- Remembers what a source has shown of a content version that is given up, as a measure of the next one (row 27), whichever source that comes from: its size,
+-- or how many bytes had come, and its validators. A page is as large as it likes, unless it was the file, which broke off.
 CREATE FUNCTION remember_version(t tasks, p_source integer, p_bytes bigint) RETURNS void
-LANGUAGE sql AS $$
-    UPDATE sources
+LANGUAGE plpgsql AS $$
+DECLARE
+    -- What one source states of itself says nothing of another one.
+    v_own jsonb := CASE WHEN t.earlier ->> 'source' = p_source::text THEN t.earlier END;
+BEGIN
+    IF t.size IS NULL AND p_bytes <= hardly_anything() AND (p_bytes = 0 OR t.etag IS NULL AND t.last_modified IS NULL)
+        OR t.size IS NOT NULL AND (NOT t.planned OR may_be_page(t) AND t.failure_kind IS DISTINCT FROM 'network' AND t.failure_kind IS DISTINCT FROM 'tooSlow')
+    THEN
+        RETURN;
+    END IF;
+    UPDATE tasks
     SET earlier = jsonb_strip_nulls(jsonb_build_object(
-        'size', coalesce(t.size, CASE WHEN coalesce(t.etag = earlier ->> 'etag', true) THEN (earlier ->> 'size')::bigint END),
-        'bytes', CASE WHEN t.size IS NULL THEN greatest((earlier ->> 'bytes')::bigint, p_bytes) ELSE (earlier ->> 'bytes')::bigint END,
-        'etag', coalesce(t.etag, earlier ->> 'etag'), 'lastModified', coalesce(t.last_modified, earlier ->> 'lastModified')))
-    WHERE task_id = t.id AND ordinal = p_source
-        AND CASE WHEN t.size IS NULL THEN p_bytes > hardly_anything() OR p_bytes > 0 AND (t.etag IS NOT NULL OR t.last_modified IS NOT NULL)
-            ELSE t.planned AND (NOT may_be_page(t) OR t.failure_kind IN ('network', 'tooSlow')) END
+        'source', p_source,
+        'size', coalesce(t.size, CASE WHEN coalesce(t.etag = v_own ->> 'etag', true) THEN (t.earlier ->> 'size')::bigint END),
+        'bytes', CASE WHEN t.size IS NULL THEN greatest((t.earlier ->> 'bytes')::bigint, p_bytes) ELSE (t.earlier ->> 'bytes')::bigint END,
+        'etag', coalesce(t.etag, v_own ->> 'etag'), 'lastModified', coalesce(t.last_modified, v_own ->> 'lastModified')))
+    WHERE id = t.id;
+END
 $$;

@@ -74,7 +74,7 @@ LANGUAGE sql STABLE AS $$
         ) AS p
         CROSS JOIN LATERAL (
             SELECT s.ordinal AS source, coalesce(s.fresh_origin_id, s.origin_id) AS origin_id FROM sources s
-            WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.failures = 0 AND s.earlier IS NULL
+            WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.failures = 0
             ORDER BY s.ordinal LIMIT 1
         ) AS n
         WHERE l.kind = 'fetch' AND l.first = 0 AND t.planned AND t.mirrors > 1 AND NOT t.mixes AND l.last >= t.size AND l.durable < t.size / 2
@@ -136,6 +136,8 @@ BEGIN
     f.session_id := h.session_id;
     f.kind := 'tooSlow';
     f.detail := 'another source is faster';
+    -- It is not gone back to: sources that are slow in turn would be gone round for ever (I12).
+    UPDATE sources SET failures = failures + 1 WHERE task_id = l.task_id AND ordinal = h.source;
     PERFORM start_over(l.task_id, p_first_chunk, l.source, 0, h.deaths);
     PERFORM note_attempt(l.task_id, h.source, h.durable, 'nextSource', f);
 END

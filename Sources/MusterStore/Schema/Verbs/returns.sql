@@ -23,7 +23,7 @@ BEGIN
         RETURNING l.*, heads_lane(l) AS heads
     ), returned AS (
         INSERT INTO ready_chunks (id, kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, crc,
-            rank, attempts, deaths, moves, remove_path, remove_size, remove_group, remove_failure, may_move)
+            rank, attempts, deaths, moves, shrink_asks, remove_path, remove_size, remove_group, remove_failure, may_move)
         SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink,
             l.version, l.first, l.last, l.durable, l.crc, l.rank,
             -- Progress clears the record, unless it is lost with its lease.
@@ -31,7 +31,7 @@ BEGIN
             -- What waits in a lane was not worked on.
             CASE WHEN NOT p_lost OR NOT l.heads OR l.session_id = ANY (p_killed) THEN l.deaths
                 WHEN l.durable > l.resume AND goes_on(t) THEN 1 ELSE l.deaths + 1 END,
-            l.moves, l.remove_path, l.remove_size, l.remove_group, l.remove_failure,
+            l.moves, CASE WHEN l.durable > l.resume OR t.planned THEN 0 ELSE l.shrink_asks END, l.remove_path, l.remove_size, l.remove_group, l.remove_failure,
             coalesce(l.kind = 'fetch' AND NOT t.planned AND t.mirrors > 1, false)
         FROM taken l LEFT JOIN task_of(l.task_id) AS t ON true
         -- The source may have got a fresh URL at another origin meanwhile.
@@ -95,7 +95,7 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_v
 END
 $$;
 
--- What follows for chunks that came back. What a predecessor had of a plain GET that can't be gone on with is dropped with its content
+-- What follows for chunks that came back. What a predecessor had of a plain GET that can't be gone on with, or was told of it, is dropped with its content
 -- version; a session that died after some of it had come was stopped in the middle, rather than killed by it, which is believed of so many versions.
 -- A chunk on which too many sessions died is halved, or fails its task.
 CREATE FUNCTION settle_returned(p_chunks bigint[], p_first_chunk bigint, p_deaths integer) RETURNS void
@@ -107,7 +107,7 @@ BEGIN
         SELECT t.id, c.source, c.attempts,
             c.deaths - (c.deaths > 0 AND c.resume >= c.first + hardly_anything() AND t.version < 50)::integer AS deaths
         FROM ready_chunks c CROSS JOIN task_of(c.task_id) AS t
-        WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND NOT goes_on(t) AND c.resume > c.first
+        WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND NOT goes_on(t) AND (c.resume > c.first OR t.planned)
     LOOP
         CONTINUE WHEN v_row.deaths >= p_deaths;
         PERFORM start_over(v_row.id, p_first_chunk, v_row.source, v_row.attempts, v_row.deaths);

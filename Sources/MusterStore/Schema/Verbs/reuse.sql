@@ -19,12 +19,15 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_options ->> 'decode', p_group_opt
 -- The newest file of the sink that may be what a task asks for, as the document of the same name; NULL when there is none. It
 -- doesn't contradict what the task expects. It has a strong ETag, which no other representation of the URL has, or was asked for in the same
 -- way: a date may be that of another one. A hundred are looked at if need be: most of the time it is the first one.
-CREATE FUNCTION held_file(p_task bigint, p_group_options jsonb, p_url text, p_headers jsonb) RETURNS text
+CREATE FUNCTION held_file(p_task bigint, p_group_options jsonb) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     t tasks;
+    v_url text;
+    v_headers jsonb;
 BEGIN
     SELECT * INTO t FROM tasks WHERE id = p_task;
+    SELECT s.url, s.headers INTO v_url, v_headers FROM sources s WHERE s.task_id = p_task AND s.ordinal = 0;
     RETURN (
         SELECT jsonb_build_object('path', d.path, 'crc', d.content_crc, 'digests', coalesce(d.digests, '{}'),
             'effectiveURL', d.effective_url,
@@ -35,9 +38,9 @@ BEGIN
         ) AS d
         JOIN groups g ON g.id = d.group_id
         JOIN sources s ON s.task_id = d.id AND s.ordinal = 0
-        WHERE d.sink = t.sink AND s.url = p_url AND decodes(d.fetch_options, g.fetch_options) = decodes(t.fetch_options, p_group_options)
+        WHERE d.sink = t.sink AND s.url = v_url AND decodes(d.fetch_options, g.fetch_options) = decodes(t.fetch_options, p_group_options)
             AND (d.etag NOT LIKE 'W/%'
-                OR coalesce(s.headers, '{}') = coalesce(p_headers, '{}')
+                OR coalesce(s.headers, '{}') = coalesce(v_headers, '{}')
                     AND coalesce(d.fetch_options, '{}') = coalesce(t.fetch_options, '{}')
                     AND coalesce(g.fetch_options, '{}') = coalesce(p_group_options, '{}')
                     AND (g.asked_anew_at IS NULL OR d.started_at > g.asked_anew_at))

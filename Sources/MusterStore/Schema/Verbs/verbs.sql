@@ -95,8 +95,8 @@ BEGIN
     IF NOT FOUND THEN RETURN 0; END IF;
     v_tasks := chosen_tasks(p_group, p_keys, '{failed}');
     IF cardinality(v_tasks) = 0 AND (p_keys IS NOT NULL OR v_state <> 'failed') THEN RETURN 0; END IF;
-    UPDATE sources SET dead = false, mismatches = 0, refreshes = 0, earlier = NULL
-    WHERE task_id = ANY (v_tasks) AND (dead OR mismatches > 0 OR refreshes > 0 OR earlier IS NOT NULL);
+    UPDATE sources SET dead = false, mismatches = 0, refreshes = 0
+    WHERE task_id = ANY (v_tasks) AND (dead OR mismatches > 0 OR refreshes > 0);
     UPDATE tasks
     SET state = CASE WHEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = tasks.id AND c.kind = 'finalize')
             THEN 'finalizing' ELSE 'queued' END,
