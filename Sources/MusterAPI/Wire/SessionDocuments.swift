@@ -167,12 +167,15 @@ public struct Shrink: Hashable, Sendable, Codable {
     public var end: Int64
     /// Whether that is further than the holder has agreed to: what lies before it was given back. A holder that has come to its end already says nothing.
     public var isFurther: Bool?
+    /// Whether the lease is to be given back, and only if nothing has come of it. A holder that has had an answer says nothing.
+    public var isUntouched: Bool?
 
     /// A request.
-    public init(lease: LeaseName, end: Int64, isFurther: Bool? = nil) {
+    public init(lease: LeaseName, end: Int64, isFurther: Bool? = nil, isUntouched: Bool? = nil) {
         self.lease = lease
         self.end = end
         self.isFurther = isFurther
+        self.isUntouched = isUntouched
     }
 }
 

@@ -120,7 +120,11 @@ struct SyncService: Sendable {
         guard asked.contains(session) else { return [] }
         let wishes = try await store.shrinkWishes(of: session)
         asked.settle(session, isAsked: !wishes.isEmpty)
-        return wishes.map { Shrink(lease: $0.lease, end: $0.end, isFurther: $0.isFurther ? true : nil) }
+        return wishes.map {
+            Shrink(
+                lease: $0.lease, end: $0.end, isFurther: $0.isFurther ? true : nil,
+                isUntouched: $0.isUntouched ? true : nil)
+        }
     }
 
     /// Tells what the session used of byte budgets, and what its shares are now; nothing where there are none.

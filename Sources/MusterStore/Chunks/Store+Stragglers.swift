@@ -22,6 +22,8 @@ public struct ShrinkWish: Sendable, Hashable {
     public let end: Int64
     /// Whether that is further than it has agreed to: what lies behind was given back to it (adr/0037).
     public let isFurther: Bool
+    /// Whether it is asked only as long as nothing has come: the coordinator knows of no answer (adr/0024).
+    public let isUntouched: Bool
 }
 
 /// What became of a holder's answer to a wish.
@@ -83,13 +85,15 @@ extension Store {
     public func shrinkWishes(of session: SessionID) async throws -> [ShrinkWish] {
         try await query(
             """
-            SELECT chunk_id, epoch, shrink_to, shrink_to = last AS is_further FROM leases
-            WHERE session_id = \(session) AND shrink_to IS NOT NULL ORDER BY chunk_id
+            SELECT l.chunk_id, l.epoch, l.shrink_to, l.shrink_to = l.last AS is_further, NOT t.planned AS is_untouched
+            FROM leases l JOIN tasks t ON t.id = l.task_id
+            WHERE l.session_id = \(session) AND l.shrink_to IS NOT NULL ORDER BY l.chunk_id
             """
         ).map { row in
             ShrinkWish(
                 lease: LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch")),
-                end: try row.decode("shrink_to"), isFurther: try row.decode("is_further"))
+                end: try row.decode("shrink_to"), isFurther: try row.decode("is_further"),
+                isUntouched: try row.decode("is_untouched"))
         }
     }
 

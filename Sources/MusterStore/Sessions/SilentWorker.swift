@@ -15,7 +15,7 @@ public struct SilentWorker: Hashable, Sendable {
     static let isSilent: SQL = """
         (s.seen_at < statement_timestamp() - (s.expires_at - s.seen_at) / 3
             OR s.seen_at < statement_timestamp() - interval '6 s' AND EXISTS (
-                SELECT 1 FROM leases b WHERE b.session_id = s.id AND b.progress_at > s.seen_at - interval '3 s'))
+                SELECT 1 FROM leases b WHERE b.session_id = s.id AND b.durable > b.resume AND b.progress_at > s.seen_at - interval '3 s'))
         """
 
     /// What has to stand before a statement with `join`: the live sessions, each judged once in it, whatever the number of its groups.

@@ -65,6 +65,11 @@ final class LeaseControl: Sendable {
         return end
     }
 
+    /// Gives the lease back if nothing has come of it, nor is known of its file.
+    func releaseIfUntouched() {
+        if bound.isUntouched { ask(.release) }
+    }
+
     private func cut() {
         switch state.withLock(\.awaited) {
         case .transfer(let id, let loop)?: loop.cancel(id)

@@ -199,6 +199,7 @@ struct WorkerEngine: Sendable {
         case .shrink(let name, let wanted):
             guard let control = controls[name], let end = control.shrink(to: wanted) else { return nil }
             return .job(name, .shrunk(end: end, speed: control.bound.speed))
+        case .giveBackUntouched(let name): controls[name]?.releaseIfUntouched()
         case .lengthen(let name, let wanted):
             return controls[name]?.bound.lengthen(to: wanted).map { .job(name, .shrunk(end: $0)) }
         case .stop: break

@@ -67,6 +67,9 @@ final class ChunkBound: Sendable {
     /// Whether everything up to an agreed end is written, or about to be.
     var isFull: Bool { state.withLock { $0.isFull } }
 
+    /// Whether nothing has come, nor is known of the file.
+    var isUntouched: Bool { state.withLock { $0.end == nil && $0.begun == nil } }
+
     /// The response taught that others may fetch the rest of the file, and that the chunk ends at `end`.
     func divide(at end: Int64) {
         state.withLock { state in

@@ -28,6 +28,8 @@ enum MachineEffect: Sendable, Hashable {
     case abort(LeaseName)
     /// Bring the end of a running chunk nearer; answered with `job(_, .shrunk)` before anything else is told to the machine.
     case shrink(LeaseName, end: Int64)
+    /// Ask the job to give its lease back, if nothing has come of it.
+    case giveBackUntouched(LeaseName)
     /// Let a running chunk end later, unless it has come to the end that was agreed on; answered likewise, or not at all.
     case lengthen(LeaseName, end: Int64)
     /// From now on transfers keep to these shares, and to no others.

@@ -16,6 +16,7 @@ extension WorkerMachine {
         // No job writes yet, and the one that will begins with the shorter chunk.
         case .queued(let document, _):
             if let end = ChunkBound(document).shrink(to: wish.end) { tellEnd(end, of: wish.lease, now) }
+        case .running where wish.isUntouched == true: effects.append(.giveBackUntouched(wish.lease))
         case .running: effects.append(.shrink(wish.lease, end: wish.end))
         // All of its bytes are there.
         case .finishing: if let end = lease.end { tellEnd(end, of: wish.lease, now) }

@@ -4,8 +4,9 @@ import Synchronization
 /// When a request may be made: many at once only where that is no reason to refuse them all.
 extension OriginConduct {
     /// A request is about to be made. As long as nothing comes from the origin, and after it has refused what was asked for beside something else, requests
-    /// are made one after the other: many at once may be more than it allows, and be refused all together, which would say nothing of their files. `nil` when
-    /// the work is not wanted any more.
+    /// are made one after the other: many at once may be more than it allows, and be refused all together, which would say nothing of their files. Silence
+    /// refuses nothing: each request that has been silent for a while lets one more be made beside the next, so that files that are served come soon after
+    /// a few that are not. `nil` when the work is not wanted any more.
     func admit(_ origin: String, for control: LeaseControl) async -> Visit? {
         var awaited: (number: Int, until: ContinuousClock.Instant)?
         while true {
@@ -33,9 +34,11 @@ extension OriginConduct {
         let moment = now()
         return state.withLock { state in
             // Nothing waits for a request that has been silent for longer: each turn of a file that is refused beside it would wait anew.
-            let latest = moment - Self.aloneTime.wholeNanoseconds
-            guard !state.isOpen(origin, at: moment),
-                let oldest = state.asking[origin]?.unanswered.filter({ $0.value > latest }).min(by: { $0.key < $1.key })
+            let latest = moment - Self.silentTime.wholeNanoseconds
+            guard !state.isOpen(origin, at: moment), let unanswered = state.asking[origin]?.unanswered,
+                case let recent = unanswered.filter({ $0.value > latest }),
+                recent.count > unanswered.count - recent.count,
+                let oldest = recent.min(by: { $0.key < $1.key })
             else { return .asked(state.ask(origin, at: moment)) }
             return .waits(oldest.key, .nanoseconds(oldest.value - latest))
         }
@@ -63,6 +66,8 @@ extension OriginConduct {
         }
     }
 
-    /// How long a request waits for those before it.
+    /// How long a request that is to be asked for alone waits for those before it.
     private static let aloneTime: Duration = .seconds(5)
+    /// After which time a request that is not answered is silent.
+    private static let silentTime: Duration = .seconds(2)
 }

@@ -90,7 +90,10 @@ struct SessionDocumentTests {
         let response = SyncResponse(
             lost: [lease],
             refused: [RefusedReport(lease: lease, reason: "no")],
-            shrink: [Shrink(lease: lease, end: 12), Shrink(lease: lease, end: 20, isFurther: true)],
+            shrink: [
+                Shrink(lease: lease, end: 12), Shrink(lease: lease, end: 20, isFurther: true),
+                Shrink(lease: lease, end: 0, isUntouched: true),
+            ],
             leases: [work],
             drain: true,
             ttlMilliseconds: 30_000
@@ -102,7 +105,8 @@ struct SessionDocumentTests {
             + #""source":{"headers":{"Authorization":"secret"},"ordinal":0,"url":"https://h/a"},"start":8,"#
             + #""task":5,"version":2}],"lost":[{"chunk":31,"epoch":77}],"#
             + #""refused":[{"chunk":31,"epoch":77,"reason":"no"}],"shrink":[{"end":12,"lease":{"chunk":31,"epoch":77}},"#
-            + #"{"end":20,"isFurther":true,"lease":{"chunk":31,"epoch":77}}],"#
+            + #"{"end":20,"isFurther":true,"lease":{"chunk":31,"epoch":77}},"#
+            + #"{"end":0,"isUntouched":true,"lease":{"chunk":31,"epoch":77}}],"#
             + #""ttlMilliseconds":30000}"#
         #expect(try jsonText(response) == json)
         #expect(try document(SyncResponse.self, json) == response)

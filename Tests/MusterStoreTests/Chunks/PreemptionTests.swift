@@ -65,6 +65,35 @@ import Testing
         }
     }
 
+    /// Nothing comes of what holds it, for minutes perhaps.
+    @Test(arguments: [(1_000, 4), (0, 11)] as [(Int32, Int64)])
+    func aConnectionThatIsSilentGoesToWhatWaits(priority: Int32, seconds: Int64) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("silent", Wanted.many(4, "silent"))
+            try await fixture.run("UPDATE origins SET max_connections = 4, serves_again = true")
+            var worker = try await fixture.makeWorker()
+            let held = try await worker.claim(4)
+            try await fixture.makeGroup("waiting", [Wanted("now")], priority: priority)
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '2 s'")
+            #expect(try await fixture.store.preempt().isEmpty, "an answer may come")
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - \(seconds - 2) * interval '1 s'")
+            #expect(try await fixture.store.preempt() == [worker.session])
+            let wish = try #require(try await fixture.store.shrinkWishes(of: worker.session).first)
+            let lease = try #require(held.first { $0.name == wish.lease })
+            #expect(wish.end == lease.start && wish.isUntouched)
+            try await worker.release(lease, at: 0)
+            #expect(try await worker.claim(1).map(\.group) == ["waiting"])
+            try await fixture.check()
+            // It is borne for twice as long the next time.
+            try await fixture.run("UPDATE origins SET max_connections = 5")
+            let again = try await worker.claim(1)
+            #expect(again.map(\.name.chunk) == [lease.name.chunk])
+            #expect(
+                try await fixture.value(
+                    "SELECT shrink_asks FROM leases WHERE chunk_id = \(lease.name.chunk)", as: Int16.self) == 1)
+        }
+    }
+
     @Test(arguments: [(1, 2), (3, 3)] as [(Int32, Int)])
     func groupsOfOnePriorityShareTheConnectionsByTheirWeights(weight: Int32, expected: Int) async throws {
         try await StoreFixture.run { fixture in

@@ -1,3 +1,4 @@
+import MusterAPI
 import MusterCore
 import MusterCurl
 import MusterTestSupport
@@ -26,6 +27,22 @@ import Testing
 
     @Test func waitIsOverAtItsLimit() async {
         #expect(await LeaseControl().wait(at: Bell(), since: 0, limit: .milliseconds(1)))
+    }
+
+    /// What waits for a silent origin has nothing to end sooner.
+    @Test func leaseIsGivenBackOnlyAsLongAsNothingHasComeOfIt() {
+        let lease = LeaseDocument.first("http://o/f")
+        var control = LeaseControl(ChunkBound(lease))
+        control.bound.divide(at: 100)
+        control.releaseIfUntouched()
+        #expect(control.wish == .work, "an answer has told what there is")
+        control = LeaseControl(ChunkBound(lease))
+        _ = control.bound.claim(1, at: 0)
+        control.releaseIfUntouched()
+        #expect(control.wish == .work)
+        control = LeaseControl(ChunkBound(lease))
+        control.releaseIfUntouched()
+        #expect(control.wish == .release)
     }
 
     /// A body that came when the trust had ended pauses its transfer; the trust may come back before the job knows which transfer that is.

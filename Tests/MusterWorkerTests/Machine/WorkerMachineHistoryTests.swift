@@ -44,6 +44,8 @@ struct WorkerMachineHistoryTests {
                 case .closeSession: harness.feed(.sessionClosed).contains(.stop) ? (isStopped = true) : ()
                 case .start(let lease, _): #expect(jobs.insert(lease.name).inserted)
                 case .release(let name), .abort(let name): #expect(jobs.contains(name))
+                case .giveBackUntouched(let name):
+                    if jobs.remove(name) != nil { answers.append(.job(name, .ended(.released(nil, nil)))) }
                 case .shrink(let name, let end), .lengthen(let name, let end):
                     if jobs.contains(name) { answers.append(.job(name, .shrunk(end: end))) }
                 case .stop: isStopped = true
@@ -134,7 +136,11 @@ struct WorkerMachineHistoryTests {
             let asked = faulty && chance(20) ? Array(request.held.suffix(2)) : []
             let answer = SyncResponse(
                 lost: lost,
-                shrink: asked.map { Shrink(lease: $0, end: Int64.random(in: 0..<9 << 20, using: &random)) },
+                shrink: asked.map {
+                    Shrink(
+                        lease: $0, end: Int64.random(in: 0..<9 << 20, using: &random),
+                        isUntouched: chance(20) ? true : nil)
+                },
                 leases: leases,
                 ttlMilliseconds: 30_000,
                 budgets: chance(50) ? nil : [BudgetShare(name: "fleet", bytesPerSecond: chance(20) ? 0 : 5)]

@@ -23,6 +23,14 @@ struct WorkerMachineShrinkTests {
         return harness.pass(.seconds(1)).syncs.last
     }
 
+    @Test func jobOfWhichNothingHasComeIsAskedForItsLease() {
+        var harness = MachineHarness(slots: 1)
+        harness.answer(harness.open(), [chunk(1)])
+        let sync = harness.pass(.seconds(10)).syncs.last
+        let wish = Shrink(lease: chunk(1).name, end: chunk(1).start, isUntouched: true)
+        #expect(harness.answer(sync, shrink: [wish]).contains(.giveBackUntouched(chunk(1).name)))
+    }
+
     @Test func runningJobIsAskedAndItsAnswerReportedAtOnce() {
         var harness = MachineHarness(slots: 1)
         harness.answer(harness.open(), [chunk(1)])

@@ -88,7 +88,11 @@ import Testing
         hasty.ask(.abort)
         #expect(await conduct.admit("o", for: hasty) != nil)
         #expect(await conduct.admit("o", for: hasty) == nil, "the first one may be answered soon")
-        now.store(5_000_000_000, ordering: .sequentiallyConsistent)
-        #expect(await conduct.admit("o", for: hasty) != nil)
+        // As many more each time as are silent, and one.
+        for (seconds, count) in [(2, 2), (4, 4), (6, 8)] as [(Int64, Int)] {
+            now.store(seconds * 1_000_000_000, ordering: .sequentiallyConsistent)
+            for _ in 0..<count { #expect(await conduct.admit("o", for: hasty) != nil) }
+            #expect(await conduct.admit("o", for: hasty) == nil)
+        }
     }
 }

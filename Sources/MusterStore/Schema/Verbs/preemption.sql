@@ -1,7 +1,8 @@
 -- How connections go to what is more urgent, and how a smaller cap acts on what runs (I5, I15, adr/0024).
 --
 -- The holder of a less urgent lease is asked to end its chunk where it is, as a straggler is asked to give its tail away (stragglers.sql):
--- what has come stays, the rest is ready again, and nothing is fetched twice. What waits behind it in its lane comes back as it was.
+-- what has come stays, the rest is ready again, and nothing is fetched twice. What waits behind it in its lane comes back as it was, and so does a lease of which
+-- nothing has come.
 
 -- Asks for the lanes that are to be given up. Returns the sessions that are asked, once for each lease. p_origin_cap is the default cap of
 -- an origin. Harmless beside another one: one of them asks, since two would ask for twice as much.
@@ -172,7 +173,8 @@ END
 $$;
 
 -- Lanes that can be given up: of a sink, an origin or a group if there is one, those of the least urgent groups first, and of groups below a
--- priority if there is one. Only where others can go on from where a transfer is, and where the transfer would not be over by then.
+-- priority if there is one. Only where others can go on from where a transfer is, and where the transfer would not be over by then; or where nothing has come
+-- of a file for three seconds, or ten if what waits is no more urgent (60 where its URL may work once), and twice as long each time.
 CREATE FUNCTION preemptible_lanes(p_sink text, p_origin bigint, p_group bigint, p_priority integer, p_limit bigint)
 RETURNS TABLE (session_id bigint, lane bigint)
 LANGUAGE sql STABLE AS $$
@@ -187,7 +189,11 @@ LANGUAGE sql STABLE AS $$
     JOIN tasks t ON t.id = l.task_id
     CROSS JOIN LATERAL lease_pace(l, g) AS p
     WHERE l.kind = 'fetch' AND l.lane > 0 AND (p_origin IS NULL OR l.origin_id = p_origin) AND heads_lane(l)
-        AND t.planned AND t.rung = 'chunks' AND l.shrink_to IS NULL AND p.needs > 2
+        AND l.shrink_to IS NULL
+        AND CASE WHEN t.planned THEN t.rung = 'chunks' AND p.needs > 2
+            ELSE l.durable = l.resume AND l.granted_at < statement_timestamp() - power(2, least(l.shrink_asks, 6)) * CASE
+                WHEN p_priority IS NOT NULL THEN interval '3 s'
+                WHEN (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id) THEN interval '10 s' ELSE interval '60 s' END END
         -- What may be served once goes to its end, unless something more urgent waits (row 22).
         AND (l.tile IS NULL OR p_priority IS NOT NULL OR (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id))
         -- A holder that could not shorten its chunk is asked less and less often.
