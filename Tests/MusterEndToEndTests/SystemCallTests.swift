@@ -106,9 +106,9 @@ extension EndToEnd {
             let calls = try await count([("big", mebibytes << 20)])
             let (written, read) = (calls("pwrite64"), calls("recvfrom", "read"))
             print("\(mebibytes) MiB: written \(written), read \(read), all \(calls())")
-            // libcurl hands over 16 KiB at a time, and reads up to 256 KiB.
+            // libcurl hands over 16 KiB at a time, and reads up to 256 KiB: what is there by then, which depends on the sender.
             #expect(written <= 72 * mebibytes)
-            #expect(read <= 12 * mebibytes)
+            #expect(read <= 16 * mebibytes)
         }
     }
 }
