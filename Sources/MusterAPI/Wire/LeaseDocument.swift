@@ -80,7 +80,7 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// What the source has shown of a content version that was given up since: less than that is not believed, unless it says that it is another version
     /// (range contract, row 27). Absent when there was none.
     public var earlier: EarlierVersion?
-    /// Whether no try of the chunk is left after this one. Absent while there are some.
+    /// Whether the source has its last try: none of the chunk is left after this one, but for those of its mirrors. Absent while there are some.
     public var isLastTry: Bool?
     /// For `resolve`: whom to ask what.
     public var resolver: Resolver?

@@ -26,7 +26,7 @@ public struct FetchQuestion: Hashable, Sendable {
     public var earlier: EarlierVersion?
     /// The ordinal of the source that is asked.
     public var source: Int32
-    /// Whether no try is left after this one.
+    /// Whether no try of the source is left after this one.
     public var isLastTry: Bool
     /// Whether a coding of the content is taken off a whole body before it is stored (row 13).
     public var decodes: Bool

@@ -46,7 +46,7 @@ public struct Representation: Hashable, Sendable, Codable {
             && lastModified == other.lastModified
     }
 
-    /// Whether this says that it is of another version than that, whatever its size: by a strong tag, by a validator that differs, or by one that tells versions
+    /// Whether this says that it is of another version than that, whatever its size: by another strong tag, by a validator that differs, or by one that tells versions
     /// apart where they have none in common. What repeats a date or a weak tag, or has one where there was none, does not say so.
     func isAnother(than other: Representation) -> Bool {
         if let strongETag { return strongETag != other.strongETag }

@@ -42,7 +42,10 @@ extension Transfer {
             phase = .ended(.failed(.reset(detail)))
             return false
         }
-        if request.httpVersion == .http1 { sockets.noteHTTP1(on: connection) }
+        // Noted once for each connection, and only where a version is chosen in the handshake.
+        if openedSockets > 0, request.httpVersion == .http1, easy.string(CURLINFO_SCHEME).lowercased() == "https" {
+            sockets.noteHTTP1(on: connection)
+        }
         keepSecretsAtHome()
         if openedSockets > 0 { hasOpenedConnection = true }
         // What is opened from here on are the data connections of ftp.

@@ -49,7 +49,7 @@ public struct GrantedLease: Sendable {
     public let isOtherMirror: Bool
     /// What the source has shown of a content version that was given up since (row 27).
     public let earlier: EarlierVersion?
-    /// Whether no try of the chunk is left after this one.
+    /// Whether the source has its last try: none of the chunk is left after this one, but for those of its mirrors.
     public let isLastTry: Bool
     /// Whether the first request is for all of the file, since the origin is not known to serve another one (row 22).
     public let asksForAll: Bool

@@ -63,7 +63,7 @@ extension Store {
         guard name == nil || name == own else { throw EventRefusal.otherLog }
         let start = try after ?? log.decode("first_position") - 1
         let last: Int64 = try log.decode("last_position")
-        // A position of this log that lies beyond its end is of before a restore, which nobody has noticed yet.
+        // A position of this log that lies beyond its end shows a restore that no coordinator has noticed yet.
         guard start <= last else { throw name == nil ? EventRefusal.beyondEnd(last: last) : .otherLog }
         let end = filter == .all ? last : min(last, start + Limits.eventPositions)
         let types = filter.types

@@ -19,7 +19,7 @@ BEGIN
     SELECT * INTO t FROM tasks WHERE id = l.task_id FOR NO KEY UPDATE;
     IF t.planned THEN RETURN true; END IF;
     -- What was asked of a lease of which nothing had come is void.
-    UPDATE leases SET shrink_to = NULL WHERE chunk_id = p_chunk AND shrink_to IS NOT NULL;
+    IF l.shrink_to IS NOT NULL THEN UPDATE leases SET shrink_to = NULL WHERE chunk_id = p_chunk; END IF;
 
     -- It may be divided, though it be no larger than a chunk: where a connection is slow, chunks are smaller (`at_most()`).
     IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > least(l.last, 1048576)
