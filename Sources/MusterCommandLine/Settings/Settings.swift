@@ -13,6 +13,8 @@ struct Settings: Sendable {
     /// The configuration file, for processes that are started with the same settings.
     let configurationPath: String?
     private let command: String
+    /// What the configuration file alone says.
+    private var namesOfFile: Set<SettingName> = []
     /// A word that may stand in place of the value that is being read, for what a refusal says.
     private var alternative: String?
 
@@ -49,6 +51,10 @@ struct Settings: Sendable {
         if let path {
             let file = try ConfigurationFile(path: path, command: command, commands: MusterCommand.names)
             providers.append(InMemoryProvider(name: "configuration file", values: Self.values(file.values)))
+            namesOfFile = Set(file.values.keys).filter { name in
+                arguments[name]?.isEmpty ?? true && lines[name]?.isEmpty ?? true
+                    && name.variable(for: command).map { variables[$0] == nil } ?? true
+            }
         }
         reader = ConfigReader(providers: providers)
         self.command = command
@@ -171,9 +177,10 @@ struct Settings: Sendable {
         return .usage("\(named(name)) \(rule)\(other)\(given)")
     }
 
-    /// An option with its variable: `--server (MUSTER_SERVER)`.
+    /// An option with its variable, `--server (MUSTER_SERVER)`, or with the configuration file that says it.
     func named(_ name: SettingName) -> String {
-        name.option + (name.variable(for: command).map { " (\($0))" } ?? "")
+        if let configurationPath, namesOfFile.contains(name) { return "\(name.option) in \(configurationPath)" }
+        return name.option + (name.variable(for: command).map { " (\($0))" } ?? "")
     }
 
     /// A logger to standard error, at the level that was asked for.

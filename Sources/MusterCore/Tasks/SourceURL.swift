@@ -2,7 +2,7 @@ import FoundationEssentials
 
 /// One URL of a task, and the origin that its requests count against.
 public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
-    /// The URL as the caller gave it. Every resume resolves it afresh (range contract, row 20).
+    /// The URL as the caller gave it, without a fragment, which no request has (RFC 9110 §7.1). Every resume resolves it afresh (range contract, row 20).
     public let string: String
     /// Scheme, host and port in lower case, the port always written: `https://example.org:443`.
     public let origin: String
@@ -79,7 +79,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         let port = components.port ?? defaultPort
         guard (1...65_535).contains(port) else { throw .noPort }
         let bracketed = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
-        string = text
+        string = String(text.prefix { $0 != "#" })
         origin = "\(scheme)://\(bracketed):\(port)"
         path = Self.path(in: text)
     }

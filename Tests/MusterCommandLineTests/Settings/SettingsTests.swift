@@ -32,6 +32,17 @@ struct SettingsTests {
         #expect(try settings().number(.slots, in: 1...9) == nil)
     }
 
+    @Test func refusalNamesTheFileThatSaysTheValue() throws {
+        func refusal(_ arguments: [SettingName: [String]] = [:], environment: [String: String] = [:]) throws -> String {
+            let settings = try settings(arguments, environment: environment, file: #"{"slots": "many"}"#)
+            let failure = #expect(throws: CommandFailure.self) { try settings.number(.slots, in: 1...9) }
+            return try "\(#require(failure))"
+        }
+        #expect(try refusal().contains("--slots in /"))
+        #expect(try refusal([.slots: ["x"]]).contains("--slots (MUSTER_SLOTS)"))
+        #expect(try refusal(environment: ["MUSTER_SLOTS": "x"]).contains("--slots (MUSTER_SLOTS)"))
+    }
+
     @Test func everyOtherSettingHasAnEnvironmentVariable() throws {
         for name in SettingName.allCases where !name.isList {
             guard let variable = name.variable(for: "work") else { continue }
