@@ -110,6 +110,17 @@ import Testing
         #expect(target.redacting("x hunter2 y hunter2") == "x *** y ***")
     }
 
+    @Test(arguments: [
+        ("postgresql://u@a,b/d", "primary"), ("postgresql://u@a,b/d?target_session_attrs=any", "any"),
+    ])
+    func standbyIsNotConnectedToUnlessTheStringSaysSo(conninfo: String, wanted: String) throws {
+        let targets = try ConnectionTarget.all(of: PostgresConfiguration(conninfo))
+        #expect(targets.count == 2)
+        for target in targets {
+            #expect(target.settings.contains { $0 == ("target_session_attrs", wanted) })
+        }
+    }
+
     @Test func hostsAreTakenApartWithTheirPorts() throws {
         let configuration = PostgresConfiguration("postgresql://u@a:1,b:2,c:3/d?target_session_attrs=read-write")
         let targets = try ConnectionTarget.all(of: configuration).map { target in
