@@ -297,4 +297,29 @@ import Testing
             #expect(try await fixture.outcomes() == ["nextSource"])
         }
     }
+
+    @Test func sourceThatWasLeftForAFasterOneIsNotComparedAgain() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b", "c"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            var lease = try #require(try await worker.claim().first)
+            for faster in [1, 2] as [Int32] {
+                #expect(try await worker.answer(lease, size: 20 << 20, isSplittable: false))
+                #expect(try await worker.progress(lease, to: 5 << 20))
+                try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '16 s'")
+                #expect(try await fixture.store.trySlowOrigins() == 1)
+                let trial = try #require(try await worker.claim(8).first)
+                #expect(trial.kind == .trial && trial.source == faster)
+                try await worker.servedAgain(trial)
+                try await worker.servedAgain(trial)
+                lease = try #require(try await worker.claimWork().first)
+                #expect(lease.source == faster && lease.version == faster + 1)
+                try await fixture.check("source \(faster)")
+            }
+            #expect(try await worker.answer(lease, size: 20 << 20, isSplittable: false))
+            #expect(try await worker.progress(lease, to: 5 << 20))
+            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '16 s'")
+            #expect(try await fixture.store.trySlowOrigins() == 0, "each source had its turn")
+        }
+    }
 }
