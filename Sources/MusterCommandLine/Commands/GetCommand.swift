@@ -26,7 +26,7 @@ struct GetCommand: MusterSubcommand {
             renew it, where it stands.
 
             The origin is not asked about files that are there as they were fetched, by whichever list of this directory. With --if-exists \
-            replace it is asked at each run, and what has changed there is replaced.
+            replace it is asked about all of them at each run, also after one that failed or was ended early, and what has changed there is replaced.
 
             A file that is there and can't be checked again, such as with a token that has expired, stays as it is; the exit code is 1, \
             since nobody knows whether it is still the origin's.

@@ -7,18 +7,20 @@ import SystemPackage
 extension GetSession {
     /// The paths of failed tasks whose files stand there as an earlier group of this request left them.
     func unchecked(in group: GroupDocument, before generation: Int) async throws -> [String] {
-        guard generation > 1 else { return [] }
+        let groups = try await ownGroups(before: generation)
+        guard !groups.isEmpty else { return [] }
         var failed = Set(
             try await Page.all {
                 try await patient.tasks(of: group.name, state: .failed, after: $0, limit: Limits.pageSize)
             }.map(\.path))
         var unchecked: [String] = []
-        for earlier in stride(from: generation - 1, through: 1, by: -1) where !failed.isEmpty {
-            for task in try await Page.all({
-                try await patient.tasks(of: name(earlier), state: .succeeded, after: $0, limit: Limits.pageSize)
-            }) where failed.remove(task.path) != nil {
-                guard let file = try Directories.facts(ofFile: directory.appending(task.path)) else { continue }
-                if try await !isChanged(task, file) { unchecked.append(task.path) }
+        for earlier in groups where !failed.isEmpty {
+            for task in try await finished(in: earlier) where failed.contains(task.path) {
+                guard let file = try Directories.facts(ofFile: directory.appending(task.path)),
+                    try await !isChanged(task, file)
+                else { continue }
+                failed.remove(task.path)
+                unchecked.append(task.path)
             }
         }
         return unchecked.sorted()

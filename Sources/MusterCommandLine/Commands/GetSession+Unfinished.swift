@@ -19,14 +19,61 @@ extension GetSession {
         _ = try await patient.change(group: group.name, patch)
     }
 
-    /// Other requests of this directory wait: this one was asked for now.
-    func pauseOthers(among groups: [GroupDocument]) async throws {
-        for group in otherUnfinished(among: groups) { _ = try await patient.apply(.pause, to: group.name) }
+    /// Other requests of this directory wait: this one was asked for now. So does an earlier run of this one where each asks for all of it anew.
+    func pauseOthers(among groups: [GroupDocument], but own: String) async throws {
+        for group in otherUnfinished(among: groups, but: asksAnew ? nil : own) {
+            _ = try await patient.apply(.pause, to: group.name)
+        }
     }
 
-    private func otherUnfinished(among groups: [GroupDocument]) -> [GroupDocument] {
-        let own = Self.prefix + survey.identity.text
-        return groups.filter { !$0.state.isTerminal && !$0.name.hasPrefix(own) }
+    private func otherUnfinished(among groups: [GroupDocument], but own: String?) -> [GroupDocument] {
+        groups.filter { !$0.state.isTerminal && $0.name != own }
+    }
+
+    /// Whether a group is one of this request.
+    private func isOwn(_ group: GroupDocument) -> Bool { group.name.hasPrefix(Self.prefix + survey.identity.text) }
+
+    /// The groups of this request before a generation.
+    func ownGroups(before generation: Int) async throws -> [GroupDocument] {
+        let names = Set((1..<max(1, generation)).map(name))
+        return try await StatusCommand.groups(patient).filter { names.contains($0.name) }
+    }
+
+    /// Where each run asks for all of it anew, what failed in the one before goes on if some of it has come.
+    func reviveBegun(before generation: Int) async throws {
+        for group in try await ownGroups(before: generation) where group.tasks.failed > 0 {
+            let begun = try await Page.all {
+                try await patient.tasks(of: group.name, state: .failed, after: $0, limit: Limits.pageSize)
+            }.filter { $0.bytes.done > 0 }.map(\.key)
+            guard !begun.isEmpty else { continue }
+            try await inPages(begun) { _ = try await patient.apply(.retry, to: group.name, keys: $0) }
+            _ = try await patient.apply(.pause, to: group.name)
+        }
+    }
+
+    /// Forgets what earlier groups of this request know and the last one knows better. What only they have finished or begun stays: its files can be
+    /// asked about, and gone on with.
+    func forgetEarlier(than generation: Int, _ last: GroupDocument) async throws {
+        let earlier = try await ownGroups(before: generation)
+        guard last.state != .succeeded, !earlier.isEmpty else {
+            for group in earlier { _ = try await patient.removeGroup(group.name) }
+            return
+        }
+        let known = Set(
+            try await Page.all {
+                try await patient.tasks(of: last.name, state: .succeeded, after: $0, limit: Limits.pageSize)
+            }.map(\.key))
+        for group in earlier {
+            let all = try await Page.all { try await patient.tasks(of: group.name, after: $0, limit: Limits.pageSize) }
+            let stale = all.filter { task in
+                known.contains(task.key) || task.state != .succeeded && task.bytes.done == 0
+            }.map(\.key)
+            if stale.count == all.count {
+                _ = try await patient.removeGroup(group.name)
+            } else {
+                try await inPages(stale) { _ = try await patient.removeTasks($0, of: group.name) }
+            }
+        }
     }
 
     /// What an unfinished request of this directory has begun, and this one wants alike.
@@ -43,16 +90,18 @@ extension GetSession {
     /// was made later. All else of them stays, paused.
     ///
     /// - Returns: what both want alike; `nil` where there is no unfinished request.
-    func freePaths() async throws -> [Held]? {
-        let others = otherUnfinished(among: try await StatusCommand.groups(patient))
+    func freePaths(for own: String) async throws -> [Held]? {
+        let others = otherUnfinished(among: try await StatusCommand.groups(patient), but: own)
         var held: [Held] = []
         for group in others {
             let common = try await common(with: group)
             if !common.dropped.isEmpty {
                 let bytes = ByteCount(bytes: common.dropped.reduce(0) { $0 + $1.bytes.done })
-                context.console.remark(
-                    "dropped \(Self.files(common.dropped.count)) of an unfinished request that this one wants in another way: \(bytes) had come"
-                )
+                if !isOwn(group) || bytes.bytes > 0 {
+                    context.console.remark(
+                        "dropped \(Self.files(common.dropped.count)) of an unfinished request that this one wants in another way: \(bytes) had come"
+                    )
+                }
                 try await inPages(common.dropped.map(\.key)) { _ = try await patient.removeTasks($0, of: group.name) }
             }
             if !common.shared.isEmpty { held.append(Held(group: group, tasks: common.shared, keys: common.keys)) }
@@ -110,7 +159,9 @@ extension GetSession {
         try tasks.visit { task, fetch in
             guard let other = unfinished.removeValue(forKey: task.path.string) else { return }
             let wanted = Definition(task, fetch: fetch)
-            let isShared = isAlike && wanted != nil && wanted == Definition(other)
+            // What an earlier run of this request has not begun is asked for here.
+            let isShared =
+                isAlike && wanted != nil && wanted == Definition(other) && (!isOwn(group) || other.bytes.done > 0)
             if isShared {
                 shared.append(other)
                 keys.insert(task.key)

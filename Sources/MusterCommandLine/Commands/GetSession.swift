@@ -7,7 +7,7 @@ import SystemPackage
 ///
 /// The group is named after the content of the request, so that the same command finds it again. Files of it that have vanished are
 /// forgotten there and asked for again, whether or not it has ended and how. Asked with other options, a group that has succeeded is followed
-/// by another one, `get-<identity>-2` and so on.
+/// by another one, `get-<identity>-2` and so on; where the origin is asked at each run (`--if-exists replace`), every group is.
 struct GetSession {
     /// The coordinator.
     let client: MusterClient
@@ -44,11 +44,12 @@ struct GetSession {
     /// - Throws: `Problem` when the tasks are refused.
     func run() async throws -> Result {
         let groups = try await StatusCommand.groups(patient)
-        try await pauseOthers(among: groups)
+        let last = lastGeneration(among: groups)
+        try await pauseOthers(among: groups, but: name(last))
         var session = self
         session.tasks = try await placed(in: groups)
         do {
-            return try await session.bring(after: lastGeneration(among: groups))
+            return try await session.bring(after: last)
         } catch let halt as DiskWatch.Halt {
             guard let group = halt.group else { throw halt.failure }
             return Result(
@@ -75,6 +76,7 @@ struct GetSession {
             (document, earlier, begun) = try await goOn(known, generation)
             isFresh = !document.state.isTerminal || document.generation > known.generation
         } else {
+            if asksAnew { try await reviveBegun(before: generation + 1) }
             generation += 1
             earlier = try await finishedEarlier()
             document = try await submit(generation, chosen: earlier.isEmpty ? nil : try lacking(earlier))
@@ -94,7 +96,7 @@ struct GetSession {
             end.gain = gain + end.gain
             findings = try await verify(end.group)
         }
-        if end.group.state == .succeeded { try await forgetEarlier(than: generation) }
+        if asksAnew, end.group.state.isTerminal { try await forgetEarlier(than: generation, end.group) }
         findings.changed += earlier.changed
         return try await result(
             end, generation, since: since, isFresh: isFresh, there: earlier.keys.count, changed: findings.changed)
@@ -122,24 +124,16 @@ struct GetSession {
         }.max() ?? 0
     }
 
-    /// Forgets the groups of this request before a generation: each asks for all of it anew.
-    private func forgetEarlier(than generation: Int) async throws {
-        guard asksAnew else { return }
-        let names = Set((1..<generation).map(name))
-        for group in try await StatusCommand.groups(patient) where names.contains(group.name) {
-            _ = try await patient.removeGroup(group.name)
-        }
-    }
-
     /// Whether the origin is asked about files that are there, so that those which have changed there are replaced.
     var asksAnew: Bool { transfers.policy?.ifExists == .replace }
 
     /// The group to go on with. A group that has succeeded with other options is not: asked in another way, an origin may have other
-    /// contents to give. Nor is one that has succeeded where the origin is to be asked each time.
+    /// contents to give. Where the origin is to be asked each time, none is.
     private func begun(_ generation: Int) async throws -> GroupDocument? {
         guard generation > 0 else { return nil }
         let document = try await patient.group(name(generation))
-        return document.state == .succeeded && (asksAnew || document.metadata != settingsMark) ? nil : document
+        if asksAnew { return document.state == .cancelled ? document : nil }
+        return document.state == .succeeded && document.metadata != settingsMark ? nil : document
     }
 
     /// Goes on with a group that is there already, whatever has become of its files.
@@ -223,7 +217,7 @@ struct GetSession {
         do {
             return try await submission.submit(survey).group
         } catch let problem as Problem where problem.code == .destinationTaken {
-            guard let held = try await freePaths() else { throw problem }
+            guard let held = try await freePaths(for: name(generation)) else { throw problem }
             // What this request alone wants does not wait for what both want.
             let own = try ownKeys(among: chosen, without: held)
             if !held.isEmpty, !own.isEmpty {
