@@ -49,7 +49,6 @@ let system = Target.Dependency.product(name: "SystemPackage", package: "swift-sy
 
 let package = Package(
     name: "muster",
-    platforms: [.macOS(.v15)],
     products: [
         .executable(name: "muster", targets: ["muster"]),
         .executable(name: "muster-bench", targets: ["muster-bench"]),
@@ -76,13 +75,17 @@ let package = Package(
         .systemLibrary(name: "CLibisal", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .systemLibrary(name: "CLibpq", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 
+        // Threads, wake-ups and clocks of the operating system.
+        .systemLibrary(name: "CEventFD"),
+        library("MusterSystem", ["CEventFD", system]),
+
         // What the domain is made of, and what its parts say to each other.
         library("MusterCore", []),
         library("MusterAPI", ["MusterCore"]),
 
         // The outside world, one target each.
-        library("MusterCurl", ["CLibcurl"]),
-        library("MusterPostgres", ["CLibpq", logging, serviceLifecycle]),
+        library("MusterCurl", ["CLibcurl", "MusterSystem", system]),
+        library("MusterPostgres", ["CLibpq", "MusterSystem", logging, serviceLifecycle, system]),
         library("MusterEmbeddedPostgres", [logging, subprocess, system]),
 
         // The coordinator never imports curl, the worker never imports the store.
@@ -103,13 +106,17 @@ let package = Package(
         library(
             "MusterCoordinator",
             [
-                "MusterCore", "MusterAPI", "MusterStore", "MusterPostgres", crypto, hummingbird, logging, nio,
+                "MusterCore", "MusterAPI", "MusterStore", "MusterPostgres", "MusterSystem", crypto, hummingbird,
+                logging, nio,
                 serviceLifecycle,
             ],
             resources: [.embedInCode("HTTP/openapi.yaml")]),
         library(
             "MusterWorker",
-            ["MusterCore", "MusterAPI", "MusterCurl", "CCodings", "CLibisal", crypto, deque, logging, serviceLifecycle]),
+            [
+                "MusterCore", "MusterAPI", "MusterCurl", "MusterSystem", "CCodings", "CLibisal", crypto, deque, logging,
+                serviceLifecycle, system,
+            ]),
 
         // What people start.
         library(
@@ -137,9 +144,9 @@ let package = Package(
             ],
             swiftSettings: settings),
 
-        tests("MusterCore", ["MusterCore"]),
+        tests("MusterCore", ["MusterCore", "MusterTestSupport"]),
         tests("MusterAPI", ["MusterAPI", "MusterCore"]),
-        tests("MusterCurl", ["MusterCurl"]),
+        tests("MusterCurl", ["MusterCurl", "MusterSystem", "MusterTestSupport"]),
         tests("MusterPostgres", ["MusterPostgres", "MusterTestSupport", logging]),
         tests("MusterEmbeddedPostgres", ["MusterEmbeddedPostgres", "MusterTestSupport", logging, subprocess, system]),
         tests("MusterTestSupport", ["MusterTestSupport", nio, nioPosix, nioSSL, subprocess, system]),
@@ -148,11 +155,15 @@ let package = Package(
             "MusterCoordinator",
             [
                 "MusterCoordinator", "MusterAPI", "MusterCommandLine", "MusterCore", "MusterStore", "MusterPostgres",
-                "MusterTestSupport", "MusterWorker", logging, nio, nioEmbedded, serviceLifecycle, system,
+                "MusterSystem", "MusterTestSupport", "MusterWorker", logging, nio, nioEmbedded, serviceLifecycle,
+                system,
             ]),
         tests(
             "MusterWorker",
-            ["MusterWorker", "MusterAPI", "MusterCore", "MusterCurl", "MusterTestSupport", crypto, logging, system]),
+            [
+                "MusterWorker", "MusterAPI", "MusterCore", "MusterCurl", "MusterSystem", "MusterTestSupport", crypto,
+                logging, system,
+            ]),
         tests(
             "MusterCommandLine",
             [

@@ -47,10 +47,4 @@ static inline int muster_open_unlinked(int directory, const char *path) {
     return (int)muster_syscall(437, directory, path, &how, sizeof how);
 }
 
-// EFD_CLOEXEC and EFD_SEMAPHORE of <sys/eventfd.h>.
-#define MUSTER_EFD_CLOEXEC 02000000
-#define MUSTER_EFD_SEMAPHORE 1
-
-int muster_eventfd(unsigned int value, int flags) __asm__("eventfd");
-
 #endif

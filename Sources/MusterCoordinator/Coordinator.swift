@@ -3,6 +3,7 @@ public import Logging
 import MusterCore
 import MusterPostgres
 import MusterStore
+import MusterSystem
 import NIOCore
 public import ServiceLifecycle
 

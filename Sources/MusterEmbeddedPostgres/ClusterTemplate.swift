@@ -1,13 +1,6 @@
+import Glibc
 import Logging
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A cluster that was made to be copied: `initdb` and the schema take most of the time that a first start takes, and make the
 /// same files every time.

@@ -1,13 +1,6 @@
+import Glibc
 public import Logging
 public import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A private PostgreSQL: a cluster in a state directory, and a server that lives as long as this process.
 ///

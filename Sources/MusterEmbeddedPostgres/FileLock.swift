@@ -1,12 +1,5 @@
-import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import SystemPackage
 
 /// An advisory lock on a file, held until the object is freed or the process ends, in whatever way.
 ///

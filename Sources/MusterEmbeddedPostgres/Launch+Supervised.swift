@@ -1,13 +1,6 @@
+import Glibc
 import Logging
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A cluster that is ready for its server, under the locks.
 struct Supervised: Sendable {

@@ -1,13 +1,6 @@
+import Glibc
 import Logging
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// One attempt to get a running server for a state directory.
 struct Launch: Sendable {

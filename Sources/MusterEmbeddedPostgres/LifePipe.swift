@@ -1,13 +1,6 @@
+import Glibc
 import Synchronization
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A pipe whose reader learns by its end of file that this process hung up or died, in whatever way.
 ///

@@ -1,12 +1,5 @@
-import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import SystemPackage
 
 /// What `postmaster.pid` says: the lock file that a server keeps in its data directory while it runs.
 ///
@@ -74,16 +67,6 @@ struct PostmasterFile: Sendable, Hashable {
     }
 
     private func commandLine() async throws -> [String] {
-        #if os(Linux)
         return try ProcessRecord.words(of: processID)
-        #else
-        let outcome = try await PostgresTool(
-            path: "/bin/ps",
-            arguments: ["-ww", "-o", "command=", "-p", "\(processID)"]
-        )
-        .run()
-        // `ps` shows words separated by blanks, so a data directory with blanks is not recognized here.
-        return outcome.output.split(whereSeparator: \.isWhitespace).map(String.init)
-        #endif
     }
 }

@@ -1,13 +1,6 @@
 import FoundationEssentials
-import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import SystemPackage
 
 /// The few file operations of this module, each reporting its path and errno.
 ///
@@ -129,13 +122,7 @@ enum PrivateFiles {
     /// Renames and makes the new name durable.
     static func rename(_ old: FilePath, to new: FilePath) throws {
         // Qualified by its module, since the name of this function hides that of the C library.
-        #if canImport(Darwin)
-        let result = Darwin.rename(old.string, new.string)
-        #elseif canImport(Musl)
-        let result = Musl.rename(old.string, new.string)
-        #else
         let result = Glibc.rename(old.string, new.string)
-        #endif
         guard result == 0 else { throw failure("rename", new) }
         try synchronizeDirectory(new.removingLastComponent())
     }

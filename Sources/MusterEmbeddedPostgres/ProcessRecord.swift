@@ -1,4 +1,3 @@
-#if os(Linux)
 import SystemPackage
 
 /// What the system tells of a process.
@@ -32,4 +31,3 @@ enum ProcessRecord {
         }
     }
 }
-#endif

@@ -1,12 +1,5 @@
-import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import SystemPackage
 
 /// The user that the server runs as.
 struct ServerAccount: Sendable, Hashable {

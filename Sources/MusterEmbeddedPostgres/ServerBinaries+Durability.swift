@@ -1,12 +1,5 @@
-import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import SystemPackage
 
 extension ServerBinaries {
     /// Makes everything durable that was written below a directory.
@@ -26,14 +19,10 @@ extension ServerBinaries {
 
     /// Since Linux 5.8 a sync of a whole file system says when something could not be written.
     private static let wholeSyncReportsErrors: Bool = {
-        #if os(Linux)
         var system = utsname()
         guard uname(&system) == 0 else { return false }
         let release = withUnsafeBytes(of: &system.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         let numbers = release.split(whereSeparator: { !$0.isNumber }).prefix(2).compactMap { Int($0) }
         return numbers.count == 2 && (numbers[0], numbers[1]) >= (5, 8)
-        #else
-        return false
-        #endif
     }()
 }

@@ -5,16 +5,12 @@ enum ServerProcesses {
     /// The processes of PostgreSQL that work in a data directory: a server, and what has outlived one. They are asked for as the account that they run
     /// as, which root may not be able to do in a container.
     static func working(in dataDirectory: FilePath, as account: ServerAccount) async throws -> [Int32] {
-        #if os(Linux)
         let script = """
             for process in /proc/[0-9]*; do
                 [ "$process/cwd" -ef "$1" ] && read -r name <"$process/comm" && [ "$name" = postgres ] && echo "${process#/proc/}"
             done 2>/dev/null
             exit 0
             """
-        #else
-        let script = "/usr/sbin/lsof -a -t -c postgres -d cwd -- \"$1\" 2>/dev/null; exit 0"
-        #endif
         let outcome = try await PostgresTool(
             path: "/bin/sh", arguments: ["-c", script, "sh", dataDirectory.string], account: account
         ).run()
@@ -22,13 +18,9 @@ enum ServerProcesses {
     }
     /// Those of the server in a data directory, and of the shells that look after it, that are stopped; none where the system does not tell.
     static func stopped(in dataDirectory: FilePath, as account: ServerAccount) async throws -> [Int32] {
-        #if os(Linux)
         let shells = try PrivateFiles.names(in: "/proc").compactMap { Int32($0) }.filter { id in
             Supervisor.isOne(startedBy: (try? ProcessRecord.words(of: id)) ?? [], for: dataDirectory)
         }
         return try await (shells + working(in: dataDirectory, as: account)).filter(ProcessRecord.isStopped).sorted()
-        #else
-        return []
-        #endif
     }
 }

@@ -1,12 +1,5 @@
-import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import SystemPackage
 
 /// Room on the disk that is kept for the server: a file of blocks that are allocated and hold nothing.
 ///
@@ -114,16 +107,8 @@ struct SpaceReserve: Sendable {
             let descriptor = try FileDescriptor.open(
                 path, .readWrite, options: [.create, .noFollow, .closeOnExec], permissions: .ownerReadWrite)
             try descriptor.closeAfter {
-                #if canImport(Darwin)
-                var store = fstore_t()
-                store.fst_flags = UInt32(F_ALLOCATEALL)
-                store.fst_posmode = Int32(F_PEOFPOSMODE)
-                store.fst_length = off_t(bytes)
-                guard fcntl(descriptor.rawValue, F_PREALLOCATE, &store) == 0 else { throw Errno(rawValue: errno) }
-                #else
                 let code = posix_fallocate(descriptor.rawValue, 0, off_t(bytes))
                 guard code == 0 else { throw Errno(rawValue: code) }
-                #endif
             }
         } catch {
             release()

@@ -1,14 +1,7 @@
+import Glibc
 import Subprocess
 import Synchronization
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The shell process between this process and the server, which stops the server when this process hangs up or dies.
 ///

@@ -1,10 +1,5 @@
-import MusterCommandLine
-
-#if canImport(Glibc)
 import Glibc
-#else
-import Darwin
-#endif
+import MusterCommandLine
 
 /// The executable: everything is in MusterCommandLine, where tests can reach it.
 @main

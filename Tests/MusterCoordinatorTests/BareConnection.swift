@@ -1,13 +1,7 @@
+import Glibc
+import MusterSystem
 import MusterTestSupport
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A TCP connection to a coordinator, for what no HTTP client would send.
 final class BareConnection: Sendable {
@@ -78,7 +72,11 @@ final class BareConnection: Sendable {
 
     private static func apart<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
-            DetachedThread.run { continuation.resume(returning: body()) }
+            do {
+                try SystemThread { continuation.resume(returning: body()) }.detach()
+            } catch {
+                fatalError("no thread: \(error)")
+            }
         }
     }
 
@@ -95,26 +93,5 @@ final class BareConnection: Sendable {
             let text = String(decoding: bytes, as: UTF8.self)
             if isWhole(text) { return (text, false) }
         }
-    }
-}
-
-/// A thread for one blocking call.
-private enum DetachedThread {
-    private final class Work {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-
-    static func run(_ body: @escaping @Sendable () -> Void) {
-        var thread = pthread_t()
-        let work = Unmanaged.passRetained(Work(body)).toOpaque()
-        pthread_create(
-            &thread, nil,
-            { argument in
-                guard let argument else { return nil }
-                Unmanaged<Work>.fromOpaque(argument).takeRetainedValue().body()
-                return nil
-            }, work)
-        pthread_detach(thread)
     }
 }

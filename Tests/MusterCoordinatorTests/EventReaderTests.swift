@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 import MusterCore
 import MusterStore
+import MusterSystem
 import NIOCore
 import Synchronization
 import Testing

@@ -2,6 +2,7 @@ import Logging
 import MusterAPI
 import MusterCore
 import MusterPostgres
+import MusterSystem
 import MusterTestSupport
 import Testing
 

@@ -1,16 +1,9 @@
 import CLibcurl
+import Glibc
 import Synchronization
 import Testing
 
 @testable import MusterCurl
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 @Suite(.timeLimit(.minutes(1)))
 struct LimitTests {

@@ -1,13 +1,6 @@
+import Glibc
 import MusterCurl
 import Synchronization
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A one-time signal from a thread to tasks.
 final class Signal: Sendable {

@@ -1,15 +1,8 @@
+import Glibc
 import MusterEmbeddedPostgres
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 @Suite("Templates of new clusters")
 struct ClusterTemplateTests {

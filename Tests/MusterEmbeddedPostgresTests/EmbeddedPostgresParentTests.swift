@@ -1,15 +1,8 @@
+import Glibc
 import MusterEmbeddedPostgres
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// What becomes of the server when the process that started it dies. That process is this test bundle, run again for
 /// one test.

@@ -1,16 +1,9 @@
 import FoundationEssentials
+import Glibc
 import MusterEmbeddedPostgres
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 @Suite struct EmbeddedPostgresPlaceTests {
     @Test(.enabled(if: PrivateServer.isRoot))

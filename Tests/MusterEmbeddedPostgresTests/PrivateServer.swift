@@ -1,16 +1,9 @@
+import Glibc
 import Logging
 import MusterEmbeddedPostgres
 import MusterTestSupport
 import Subprocess
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// What the tests of this target share: a state directory with a server for it.
 struct PrivateServer {

@@ -1,15 +1,8 @@
+import Glibc
 import MusterAPI
 import MusterCore
 import MusterTestSupport
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// Which addresses a fleet fetches from (range contract, row 39), through the whole of Muster.

@@ -1,17 +1,10 @@
 import FoundationEssentials
+import Glibc
 import MusterAPI
 import MusterCore
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// How well byte budgets are kept by any number of workers: within 5 % over 10 s. A measurement by hand, with

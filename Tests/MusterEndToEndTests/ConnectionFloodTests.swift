@@ -1,15 +1,8 @@
+import Glibc
 import MusterCore
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// Thousands of connections that say nothing, or next to nothing (F22, F23).

@@ -1,16 +1,9 @@
+import Glibc
 import MusterAPI
 import MusterCore
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// A worker that leaves in order.

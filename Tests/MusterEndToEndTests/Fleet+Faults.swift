@@ -1,12 +1,5 @@
-import MusterTestSupport
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import MusterTestSupport
 
 extension Fleet {
     /// Ends the only coordinator, these workers and the database at one moment, as a power cut does (F20), and starts the

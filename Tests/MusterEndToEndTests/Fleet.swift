@@ -1,17 +1,10 @@
 import FoundationEssentials
+import Glibc
 import MusterAPI
 import MusterCore
 import MusterTestSupport
 import MusterWorker
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// Real coordinators and workers on a real database, with one sink that all workers share.
 ///

@@ -1,16 +1,9 @@
 import FoundationEssentials
+import Glibc
 import MusterCore
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// `muster get`: one process tree that keeps its promise through its own death.

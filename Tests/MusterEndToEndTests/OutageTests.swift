@@ -1,16 +1,9 @@
+import Glibc
 import MusterAPI
 import MusterCore
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// Coordinators and the database that go away under load (F3, F5, F20).

@@ -1,12 +1,5 @@
-import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import SystemPackage
 
 /// One request over a bare socket: to see the very bytes of an answer, which typed clients hide.
 enum PlainHTTP {
@@ -74,10 +67,6 @@ enum PlainHTTP {
     }
 
     private static var streamType: Int32 {
-        #if canImport(Glibc)
         Int32(SOCK_STREAM.rawValue)
-        #else
-        SOCK_STREAM
-        #endif
     }
 }

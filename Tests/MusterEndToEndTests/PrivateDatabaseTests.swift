@@ -1,15 +1,8 @@
 import FoundationEssentials
+import Glibc
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// The private PostgreSQL of `get` and `up`, and what becomes of a command that loses it.

@@ -1,17 +1,10 @@
 import FoundationEssentials
+import Glibc
 import MusterAPI
 import MusterCore
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// `muster remove --files delete` says what is done, and what is not yet.

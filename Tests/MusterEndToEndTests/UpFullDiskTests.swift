@@ -1,15 +1,8 @@
 import FoundationEssentials
+import Glibc
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// `muster up` whose disk is full to the last byte, also of what was kept for its database.

@@ -1,13 +1,6 @@
+import Glibc
 import MusterTestSupport
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// All coordinators of a database run one build; workers go on while they are replaced (`adr/0016`, F18).

@@ -1,17 +1,10 @@
 import FoundationEssentials
+import Glibc
 import MusterAPI
 import MusterCore
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension EndToEnd {
     /// A worker that dies, or seems to (F1, F2).

@@ -1,3 +1,4 @@
+import MusterSystem
 import Testing
 
 @testable import MusterPostgres

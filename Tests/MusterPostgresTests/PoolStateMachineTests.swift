@@ -1,3 +1,4 @@
+import MusterTestSupport
 import Testing
 
 @testable import MusterPostgres
@@ -159,7 +160,7 @@ import Testing
 
     /// Random histories: never more connections than allowed, nobody is both idle and waited for, nothing is lost.
     @Test(arguments: UInt64(0)..<200) func randomHistoriesKeepTheRules(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         var machine = Self.machine(maximum: Int.random(in: 1...4, using: &random))
         let limit = 4
         var now = start
@@ -234,17 +235,5 @@ import Testing
         // Once faults stop everybody is served.
         for _ in 0..<3_000 where !(askers.isEmpty && sleepers.isEmpty) { step(stopping: true) }
         #expect(askers.isEmpty && sleepers.isEmpty, "seed \(seed)")
-    }
-}
-
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

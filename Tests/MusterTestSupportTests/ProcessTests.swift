@@ -1,14 +1,7 @@
+import Glibc
 import MusterTestSupport
 import SystemPackage
 import Testing
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 @Suite struct ProcessTests {
     private func shell(_ script: String, input: TestProcess.Input = .none) async throws -> TestProcess {

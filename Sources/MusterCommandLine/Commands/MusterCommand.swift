@@ -1,14 +1,7 @@
 import ArgumentParser
 import FoundationEssentials
-import MusterWorker
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import MusterWorker
 
 /// The command line of Muster.
 struct MusterCommand: AsyncParsableCommand {

@@ -1,17 +1,10 @@
 import ArgumentParser
+import Glibc
 import Logging
 import MusterAPI
 import MusterCore
 import MusterWorker
 import ServiceLifecycle
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// `muster work`: a worker.
 struct WorkCommand: MusterSubcommand {

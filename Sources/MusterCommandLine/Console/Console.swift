@@ -1,14 +1,7 @@
 import FoundationEssentials
+import Glibc
 import Synchronization
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The reader of standard output went away.
 struct OutputClosed: Error, CustomStringConvertible {

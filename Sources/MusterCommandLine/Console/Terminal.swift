@@ -1,13 +1,6 @@
+import Glibc
 import Synchronization
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// What can be known of a terminal.
 enum Terminal {

@@ -1,13 +1,6 @@
 import FoundationEssentials
-import MusterCore
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import MusterCore
 
 /// Moments as a person reads them: by the clock on the wall, to the second, with how long ago that was or in how long it will be.
 struct WallClock: Sendable {

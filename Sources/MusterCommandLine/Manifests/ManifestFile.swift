@@ -1,13 +1,6 @@
 import FoundationEssentials
-import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import SystemPackage
 
 /// A manifest that can be read more than once: it is checked as a whole before anything is sent.
 ///

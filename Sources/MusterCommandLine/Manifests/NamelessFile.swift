@@ -1,13 +1,6 @@
+import Glibc
 import MusterAPI
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A temporary file that nobody else can open, and that is gone as soon as its last descriptor is closed.
 enum NamelessFile {

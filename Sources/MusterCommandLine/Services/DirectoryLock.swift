@@ -1,13 +1,6 @@
+import Glibc
 import MusterEmbeddedPostgres
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// Keeps a second process out of a state directory; gone as soon as this process is, in whatever way it ends.
 final class DirectoryLock: Sendable {
@@ -149,11 +142,7 @@ enum Directories {
             throw reason
         }
         guard status.st_mode & S_IFMT == S_IFREG else { return nil }
-        #if canImport(Darwin)
-        let (written, touched) = (status.st_mtimespec, status.st_ctimespec)
-        #else
         let (written, touched) = (status.st_mtim, status.st_ctim)
-        #endif
         func microseconds(_ time: timespec) -> Int64 { Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000 }
         return FileFacts(
             size: Int64(status.st_size), writtenAt: microseconds(written), touchedAt: microseconds(touched))

@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
 
 /// Lets a command that has done nothing yet end by Ctrl-C or SIGTERM as it ends later: with its last line and its exit code. What it does first may
 /// wait for long, as for a manifest from standard input, and can't be cancelled.

@@ -1,15 +1,8 @@
 import FoundationEssentials
+import Glibc
 import MusterAPI
 import Subprocess
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A command that is run for an event: the event as JSON is its standard input, and its output goes where that of this process
 /// goes. It never outlives this process: its successor runs the same event again.

@@ -1,12 +1,5 @@
-import UnixSignals
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import UnixSignals
 
 /// Lets work end by Ctrl-C or SIGTERM in good order: the first signal cancels it, so that it can say how far it came; a second one,
 /// which comes later (`StopSignals`), ends the process.

@@ -1,13 +1,6 @@
 import Dispatch
-import ServiceLifecycle
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import ServiceLifecycle
 
 /// Ends, and with it the services beside it, when the process that started this one is gone: standard input is a pipe
 /// whose other end that process holds and never writes to, so that its end is noticed in whatever way it ends.

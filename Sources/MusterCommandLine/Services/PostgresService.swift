@@ -1,17 +1,10 @@
+import Glibc
 import Logging
 import MusterCoordinator
 import MusterCore
 import MusterEmbeddedPostgres
 import ServiceLifecycle
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The private PostgreSQL of `get` and `up`: starts it, brings its schema up to date, starts it again whenever it dies, and shuts it
 /// down last.

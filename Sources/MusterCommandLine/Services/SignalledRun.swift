@@ -1,16 +1,9 @@
+import Glibc
 import Logging
 import MusterCoordinator
 import ServiceLifecycle
 import Synchronization
 import UnixSignals
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// Runs services until they are done or a signal asks them to stop.
 ///

@@ -1,15 +1,8 @@
+import Glibc
 import Logging
 import MusterAPI
 import MusterCoordinator
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The token that `get` and `up` make for their coordinator, as a file that only its user can read
 /// (docs/adr/0019-pages-and-strangers.md).

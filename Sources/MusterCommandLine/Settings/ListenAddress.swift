@@ -1,12 +1,5 @@
-import MusterCore
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import MusterCore
 
 /// Where a coordinator listens: `HOST:PORT`, with brackets around an IPv6 address.
 struct ListenAddress: Hashable, Sendable, CustomStringConvertible {

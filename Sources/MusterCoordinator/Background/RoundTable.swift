@@ -1,6 +1,7 @@
 import Logging
 import MusterCore
 import MusterPostgres
+import MusterSystem
 import ServiceLifecycle
 import Synchronization
 

@@ -1,13 +1,6 @@
+import Glibc
 import MusterCore
 import NIOCore
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// How many connections a coordinator keeps, and how long a peer may keep it waiting (F23).
 struct ConnectionLimits: Sendable {
@@ -39,11 +32,7 @@ struct ConnectionLimits: Sendable {
     /// The limits for this process as it is now.
     static var ofThisProcess: ConnectionLimits {
         var limit = rlimit()
-        #if canImport(Glibc)
         let result = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        #else
-        let result = getrlimit(RLIMIT_NOFILE, &limit)
-        #endif
         return ConnectionLimits(descriptors: result == 0 ? Int(clamping: limit.rlim_cur) : 0)
     }
 }

@@ -3,6 +3,7 @@ import Hummingbird
 import MusterAPI
 import MusterCore
 import MusterStore
+import MusterSystem
 import NIOCore
 import ServiceLifecycle
 

@@ -3,6 +3,7 @@ import Logging
 import MusterAPI
 import MusterCore
 import MusterStore
+import MusterSystem
 import ServiceLifecycle
 
 /// The coordinator's HTTP API: which paths there are, and which token opens them.

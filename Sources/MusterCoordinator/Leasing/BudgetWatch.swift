@@ -1,4 +1,5 @@
 import MusterStore
+import MusterSystem
 
 /// Whether there are byte budgets: asked of the database once a second at the most, so that syncs cost nothing where no rate is
 /// set anywhere. A rate that was set since then reaches running leases a second later; new ones are granted under it at once.

@@ -2,6 +2,7 @@ import Logging
 import MusterCore
 import MusterPostgres
 import MusterStore
+import MusterSystem
 import ServiceLifecycle
 
 /// Brings syncs that have room together with work: one claim serves all that came in while the last one ran, so that under load

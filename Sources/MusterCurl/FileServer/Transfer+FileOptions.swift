@@ -1,12 +1,5 @@
 import CLibcurl
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 extension Transfer {
     /// What is wrong with a request for a server of files; nil if it can be sent.

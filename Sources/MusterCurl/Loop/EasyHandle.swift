@@ -1,12 +1,5 @@
 import CLibcurl
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Initializes libcurl once for the process; a `static let` is Swift's own "exactly once".
 enum CurlGlobal {

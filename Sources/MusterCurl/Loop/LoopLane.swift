@@ -1,11 +1,13 @@
 import CLibcurl
+import MusterSystem
 import Synchronization
+import SystemPackage
 
 /// One thread with one multi handle. One that is dropped without a wait for its end ends by itself.
 final class LoopLane: Sendable {
     private enum Lifecycle {
         /// The thread runs. Exits: `joining`.
-        case running(LoopThread)
+        case running(SystemThread)
         /// Somebody waits for the thread's end; the others wait with them. Exits: `joined`.
         case joining([CheckedContinuation<Void, Never>])
         /// The thread is over.
@@ -13,7 +15,7 @@ final class LoopLane: Sendable {
     }
 
     private enum JoinStep {
-        case join(LoopThread)
+        case join(SystemThread)
         case wait
         case done(CheckedContinuation<Void, Never>)
     }
@@ -30,7 +32,12 @@ final class LoopLane: Sendable {
         let inbox = LoopInbox(multi, lane)
         self.inbox = inbox
         let patience = configuration.idlePatience
-        let thread = try LoopThread { LoopEngine(multi: multi, inbox: inbox, idlePatience: patience).run() }
+        let thread: SystemThread
+        do {
+            thread = try SystemThread { LoopEngine(multi: multi, inbox: inbox, idlePatience: patience).run() }
+        } catch {
+            throw .threadNotStarted(errno: error.rawValue)
+        }
         self.lifecycle = Mutex(.running(thread))
     }
 
@@ -78,7 +85,7 @@ final class LoopLane: Sendable {
     }
 
     /// Joining blocks, so a thread of its own does it.
-    private func join(_ thread: LoopThread) {
+    private func join(_ thread: SystemThread) {
         let wait: @Sendable () -> Void = {
             thread.join()
             let waiters: [CheckedContinuation<Void, Never>] = self.lifecycle.withLock { state in
@@ -89,7 +96,7 @@ final class LoopLane: Sendable {
             for waiter in waiters { waiter.resume() }
         }
         do {
-            try LoopThread(wait).detach()
+            try SystemThread(wait).detach()
         } catch {
             // Without a thread to spare, blocking this one is what remains; the lane's thread ends promptly.
             wait()

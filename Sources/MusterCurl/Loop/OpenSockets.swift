@@ -1,12 +1,5 @@
 import CLibcurl
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// Why a request does not go out on a connection that was used before.
 enum UnfitConnection: String {
@@ -44,13 +37,7 @@ final class OpenSockets {
         sockets.remove(socket)
         http1.remove(socket)
         if let known = byConnection.first(where: { $0.value == socket }) { byConnection[known.key] = nil }
-        #if canImport(Glibc)
         return Glibc.close(socket)
-        #elseif canImport(Musl)
-        return Musl.close(socket)
-        #else
-        return Darwin.close(socket)
-        #endif
     }
 
     /// Whether something has come on a connection that nobody has read. The end of a connection is nothing of that kind: libcurl sees it by itself.

@@ -1,12 +1,5 @@
 import CLibcurl
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 // The C side of the callbacks. Each gets the transfer that `LoopEngine` holds a reference to until the handle is removed.
 extension Transfer {
@@ -63,12 +56,8 @@ extension Transfer {
 
     private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
         guard mayConnect(to: Self.numericAddress(address)) else { return muster_curl_socket_bad() }
-        #if os(Linux)
         // Closed on exec, so that a child process does not keep connections open.
         let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-        #else
-        let type = address.pointee.socktype
-        #endif
         let opened = socket(address.pointee.family, type, address.pointee.protocol)
         if opened < 0 { socketFailed(errno) } else { sockets.opened(opened) }
         return opened

@@ -1,12 +1,5 @@
 import CLibcurl
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 extension Transfer {
     /// Sets up the handle for the request; an error if the request cannot be sent as it is.

@@ -1,12 +1,5 @@
 import CLibcurl
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 extension Transfer {
     /// Works out the outcome and lets nothing more reach the handler. Called once, before the handle is removed.

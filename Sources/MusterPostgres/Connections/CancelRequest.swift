@@ -1,4 +1,5 @@
 import CLibpq
+import MusterSystem
 import Synchronization
 
 /// Owns a `PGcancel`: what is needed to ask the server, over another connection, to stop the running statement.
@@ -36,15 +37,15 @@ final class Interruption: Sendable {
     }
 
     private let state = Mutex(State())
-    let flag: EventFlag
+    let flag: EventDescriptor
 
     init() throws(PostgresError) {
-        flag = try EventFlag()
+        flag = try .flag()
     }
 
     /// Begins a statement and returns its number.
     func begin() -> UInt64 {
-        flag.lower()
+        flag.take()
         return state.withLock { state in
             state.statement += 1
             state.cancelled = false
@@ -75,7 +76,7 @@ final class Interruption: Sendable {
     func send(_ request: CancelRequest) throws(PostgresError) {
         state.withLock { $0.requestsUnderWay += 1 }
         do {
-            try BlockingThread.start { [self] in
+            try SystemThread.run { [self] in
                 request.send()
                 requestEnded()
             }

@@ -1,5 +1,7 @@
 import Glibc
+import MusterSystem
 import Synchronization
+import SystemPackage
 
 /// The serial executor of a connection: one thread that may block in libpq, so that no thread of Swift's pool ever
 /// does.
@@ -13,12 +15,12 @@ final class ConnectionThread: SerialExecutor {
     }
 
     private let inbox = Mutex(Inbox())
-    private let flag: EventFlag
+    private let flag: EventDescriptor
 
     /// Starts the thread. Throws when the process has no descriptor or thread left.
     init() throws(PostgresError) {
-        flag = try EventFlag()
-        try BlockingThread.start { [self] in run() }
+        flag = try .flag()
+        try SystemThread.run { [self] in run() }
     }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -53,53 +55,29 @@ final class ConnectionThread: SerialExecutor {
             if jobs.isEmpty {
                 if stopped { return }
                 _ = Polling.wait(for: flag.descriptor, events: Int32(POLLIN), flag: flag, until: nil)
-                flag.lower()
+                flag.take()
             }
         }
     }
 }
 
-/// Threads for C calls that block.
-enum BlockingThread {
-    private final class Body {
-        let run: @Sendable () -> Void
-
-        init(_ run: @escaping @Sendable () -> Void) {
-            self.run = run
-        }
+extension PostgresError {
+    /// The system has no thread or descriptor left.
+    init(lacking what: String, _ error: Errno) {
+        self = .connection(.init(kind: .outOfResources, message: "no \(what) left (errno \(error.rawValue))"))
     }
+}
 
-    /// Runs `body` on a thread of its own, which ends with it. Throws when there is no thread to be had.
-    static func start(_ body: @escaping @Sendable () -> Void) throws(PostgresError) {
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        // Enough for name resolution and TLS; the usual 8 MiB for each connection would be waste.
-        pthread_attr_setstacksize(&attributes, 1 << 20)
+extension EventDescriptor {
+    /// A flag by which a thread that waits for a server is woken.
+    static func flag() throws(PostgresError) -> EventDescriptor {
+        do { return try EventDescriptor(.flag) } catch { throw PostgresError(lacking: "descriptor", error) }
+    }
+}
 
-        // A new thread inherits the mask: signals belong to the threads that expect them.
-        var all = sigset_t()
-        var before = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-
-        let context = Unmanaged.passRetained(Body(body))
-        var thread = pthread_t()
-        let failure = pthread_create(
-            &thread,
-            &attributes,
-            { context in
-                guard let context else { return nil }
-                Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
-                return nil
-            },
-            context.toOpaque()
-        )
-        guard failure == 0 else {
-            context.release()
-            throw .connection(.init(kind: .outOfResources, message: "no thread left (errno \(failure))"))
-        }
+extension SystemThread {
+    /// Runs `body` on a thread of its own, which ends with it.
+    static func run(_ body: @escaping @Sendable () -> Void) throws(PostgresError) {
+        do { try SystemThread(body).detach() } catch { throw PostgresError(lacking: "thread", error) }
     }
 }

@@ -1,5 +1,6 @@
 import CLibpq
 import Glibc
+import MusterSystem
 
 /// How the rows of a COPY are written.
 public enum PostgresCopyFormat: Sendable, Hashable {
@@ -138,7 +139,7 @@ extension PostgresConnection {
             case .ready:
                 guard handle.consumeInput() else { throw copyEndedEarly(handle) }
             case .flagged:
-                interruption.flag.lower()
+                interruption.flag.take()
                 if interruption.isCancelled(statement: statement) { throw CancellationError() }
             case .timedOut:
                 throw PostgresError.deadlineExceeded(.running)
@@ -192,7 +193,7 @@ extension PostgresConnection {
             {
             case .ready:
                 guard handle.flush() != .failed, handle.consumeInput() else { throw copyEndedEarly(handle) }
-            case .flagged: interruption.flag.lower()
+            case .flagged: interruption.flag.take()
             case .timedOut:
                 throw broken(handle, kind: .unresponsive, message: "a COPY could not be ended", outcome: outcome)
             }

@@ -1,5 +1,6 @@
 import CLibpq
 import Glibc
+import MusterSystem
 
 extension PostgresConnection {
     /// Sends a notification to all listeners of the channel, when the transaction commits.
@@ -31,7 +32,7 @@ extension PostgresConnection {
                         throw broken(handle, kind: .lost, message: handle.errorMessage, outcome: .none)
                     }
                 case .flagged:
-                    interruption.flag.lower()
+                    interruption.flag.take()
                     if interruption.isCancelled(statement: statement) { throw CancellationError() }
                 case .timedOut:
                     return []

@@ -1,5 +1,6 @@
 import CLibpq
 import Glibc
+import MusterSystem
 
 extension PostgresConnection {
     func connect(to targets: [ConnectionTarget], deadline: ContinuousClock.Instant?) async throws {
@@ -49,7 +50,7 @@ extension PostgresConnection {
             case .ready: break
             case .timedOut: throw refused("no answer in time")
             case .flagged:
-                interruption.flag.lower()
+                interruption.flag.take()
                 if interruption.isCancelled(statement: attempt) { throw .cancelled }
                 continue connecting
             }

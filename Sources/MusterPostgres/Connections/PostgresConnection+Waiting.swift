@@ -1,5 +1,6 @@
 import CLibpq
 import Glibc
+import MusterSystem
 
 extension PostgresConnection {
     /// Why a running statement is being cancelled.
@@ -123,7 +124,7 @@ extension PostgresConnection {
                     finished = true
                 }
             case .flagged:
-                interruption.flag.lower()
+                interruption.flag.take()
                 if phase == .running, let statement, interruption.isCancelled(statement: statement) {
                     phase = cancel(handle, because: .taskCancelled)
                 }

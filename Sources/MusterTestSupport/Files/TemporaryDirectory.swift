@@ -1,13 +1,6 @@
 import FoundationEssentials
-public import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+public import SystemPackage
 
 /// A new, empty directory, which is removed with everything in it when this object is freed, or when the test process
 /// ends in whatever way.

@@ -1,12 +1,5 @@
-public import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+public import SystemPackage
 
 /// A small file system of its own, which can be filled: unmounted by `unmount()`, or when this object is freed.
 public final class TemporaryMount: Sendable {
@@ -21,23 +14,17 @@ public final class TemporaryMount: Sendable {
     /// Mounts a file system of so many MiB and files; with 0 these are not counted.
     public init(mebibytes: Int, files: Int = 0) throws {
         directory = try TemporaryDirectory()
-        #if os(Linux)
         let options = "size=\(mebibytes)m,nr_inodes=\(files),mode=0755"
         guard mount("tmpfs", directory.path.string, "tmpfs", 0, options) == 0 else {
             throw Errno(rawValue: errno)
         }
-        #else
-        throw Errno.notSupported
-        #endif
     }
 
     deinit { unmount() }
 
     /// Takes it away, with everything in it.
     public func unmount() {
-        #if os(Linux)
         _ = umount2(directory.path.string, Int32(MNT_DETACH))
-        #endif
     }
 
     /// Bytes that may still be written.
@@ -55,10 +42,8 @@ public final class TemporaryMount: Sendable {
             path.appending("filler"), .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
         try filler.closeAfter {
             let size = try filler.seek(offset: 0, from: .end)
-            #if os(Linux)
             let code = posix_fallocate(filler.rawValue, off_t(size), off_t(bytes))
             guard code == 0 else { throw Errno(rawValue: code) }
-            #endif
         }
     }
 

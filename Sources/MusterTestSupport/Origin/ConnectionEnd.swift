@@ -1,13 +1,6 @@
+import Glibc
 import NIOCore
 import NIOPosix
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The ways in which a connection ends that nobody expects.
 enum ConnectionEnd {

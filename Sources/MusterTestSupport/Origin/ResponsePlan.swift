@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
 
 /// Everything about one response, before a byte of it is sent. What a correct origin would send is planned first; each
 /// misbehaviour then changes the plan.

@@ -1,12 +1,5 @@
-public import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+public import SystemPackage
 
 /// The programs that a machine may have or not have.
 public enum InstalledProgram {

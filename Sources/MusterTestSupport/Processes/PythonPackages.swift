@@ -1,12 +1,5 @@
-public import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+public import SystemPackage
 
 /// Programs that other people wrote in Python, to check what Muster says: `deploy/test.sh` installs them below `.build/python`.
 public enum PythonPackages {

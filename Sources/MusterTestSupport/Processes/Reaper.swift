@@ -1,13 +1,6 @@
+import Glibc
 import Subprocess
 import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The shell process that cleans up after the test process, however that ends: it kills the process groups and removes
 /// the directories that it was told of.

@@ -1,13 +1,6 @@
+import Glibc
 import Subprocess
 public import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A real process: its output is kept and can be waited on, and it is killed when this object is freed or when the test
 /// process ends, together with its process group, which is its own.

@@ -1,12 +1,5 @@
-public import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+public import SystemPackage
 
 /// A real nginx on a free port of 127.0.0.1, with everything of its own in a temporary directory. It ends with this
 /// object, and with the test process.

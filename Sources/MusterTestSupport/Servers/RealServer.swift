@@ -1,12 +1,5 @@
-import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import SystemPackage
 
 /// A server that others have written, in the foreground, on free ports of 127.0.0.1, with everything of its own in a
 /// temporary directory. It ends with this object, and with the test process.

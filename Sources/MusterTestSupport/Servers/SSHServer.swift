@@ -1,13 +1,6 @@
+import Glibc
 import Subprocess
 public import SystemPackage
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// A real sshd that does nothing but SFTP (row 37). The user who runs the tests logs in by a key.
 ///

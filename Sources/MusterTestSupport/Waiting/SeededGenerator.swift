@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
 
 /// SplitMix64: a random generator whose whole state is its seed, so that a failing test can be run again.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
@@ -30,6 +24,12 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
     public mutating func next() -> UInt64 {
         state &+= Self.increment
         return Self.mix(state)
+    }
+
+    /// A number whose order of magnitude is random too, so that small and huge ones are equally likely.
+    public mutating func magnitude(upTo bits: Int) -> Int64 {
+        let width = Int.random(in: 0...bits, using: &self)
+        return Int64.random(in: 0...(1 << width), using: &self)
     }
 
     static let increment: UInt64 = 0x9e37_79b9_7f4a_7c15

@@ -1,6 +1,7 @@
 import Logging
 import MusterAPI
 import MusterCore
+import MusterSystem
 import Synchronization
 
 /// What every job of a worker shares.

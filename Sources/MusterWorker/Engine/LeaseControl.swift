@@ -1,5 +1,6 @@
 import MusterCore
 import MusterCurl
+import MusterSystem
 import Synchronization
 
 /// How the engine reaches a running job from outside.

@@ -1,3 +1,4 @@
+import MusterSystem
 import Synchronization
 
 /// Says now and then, to whichever thread asks first, that a word is due about long work.

@@ -1,6 +1,7 @@
 import Logging
 import MusterAPI
 import MusterCore
+import MusterSystem
 import ServiceLifecycle
 
 /// Feeds a `WorkerMachine` and does what it asks for, until it says `stop`.

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterSystem
 import Synchronization
 
 /// Where a chunk ends. While it is fetched, its end may be brought nearer, so that somebody else fetches the tail: once that is

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterSystem
 import Synchronization
 
 /// A sink with the threads and batches that serve it. A sink that hangs holds up nothing but itself.

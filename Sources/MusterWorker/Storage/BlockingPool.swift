@@ -1,5 +1,7 @@
 import Glibc
+import MusterSystem
 import Synchronization
+import SystemPackage
 
 /// A few threads for calls that block, so that no thread of Swift's pool, and no thread of a transfer loop, ever does.
 ///
@@ -29,7 +31,7 @@ final class BlockingPool: Sendable {
         var turns: [Turn] = []
         var queue: [@Sendable () -> Void] = []
         var head = 0
-        var threads: [pthread_t] = []
+        var threads: [SystemThread] = []
         var living = 0
         /// Threads that wait to be rung for, and that nobody has rung for yet.
         var idle = 0
@@ -52,7 +54,7 @@ final class BlockingPool: Sendable {
     }
 
     private let state = Mutex(State())
-    private let bell: ThreadBell
+    private let bell: EventDescriptor
     private let places: Int
 
     /// Starts the threads.
@@ -63,16 +65,16 @@ final class BlockingPool: Sendable {
     init(threads: Int = 4, places: Int = 8_192) throws(Refusal) {
         self.places = places
         do {
-            bell = try ThreadBell()
+            bell = try EventDescriptor(.semaphore)
         } catch {
-            throw .outOfResources(error.number)
+            throw .outOfResources(error.rawValue)
         }
         for _ in 0..<max(1, threads) {
             do {
                 try start()
             } catch {
                 stop()
-                throw .outOfResources(error.number)
+                throw .outOfResources(error.rawValue)
             }
         }
     }
@@ -117,7 +119,7 @@ final class BlockingPool: Sendable {
             state.idle -= 1
             return (nil, true)
         }
-        if isAwaited { bell.ring() }
+        if isAwaited { bell.raise() }
         return refusal
     }
 
@@ -137,7 +139,7 @@ final class BlockingPool: Sendable {
             return state.threads
         }
         // Every thread is past its last piece of work, so that joining takes no time worth mentioning.
-        for thread in threads { pthread_join(thread, nil) }
+        for thread in threads { thread.join() }
     }
 
     private func stop() {
@@ -146,7 +148,7 @@ final class BlockingPool: Sendable {
             defer { state.idle = 0 }
             return state.idle
         }
-        for _ in 0..<idle { bell.ring() }
+        for _ in 0..<idle { bell.raise() }
     }
 
     /// Since when the oldest call runs that one of the threads is at, by the monotonic clock; `nil` while none has work.
@@ -187,7 +189,7 @@ final class BlockingPool: Sendable {
                 work()
                 turn.end()
             } else if !isOver {
-                bell.wait()
+                bell.take()
             }
         }
         let waiting = state.withLock { state in
@@ -200,48 +202,14 @@ final class BlockingPool: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// What a thread is given: the pool lives as long as its threads do.
-    private final class Start {
-        let pool: BlockingPool
-
-        init(_ pool: BlockingPool) {
-            self.pool = pool
-        }
-    }
-
-    private func start() throws(SystemError) {
-        var attributes = pthread_attr_t()
-        pthread_attr_init(&attributes)
-        defer { pthread_attr_destroy(&attributes) }
-        // Buffers are on the heap; the usual 8 MiB for each thread would be waste.
-        pthread_attr_setstacksize(&attributes, 1 << 20)
-
-        // A new thread inherits the mask: signals belong to the threads that expect them.
-        var all = sigset_t()
-        var before = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-
+    private func start() throws(Errno) {
         state.withLock { $0.living += 1 }
-        let start = Unmanaged.passRetained(Start(self))
-        var thread = pthread_t()
-        let failure = pthread_create(
-            &thread,
-            &attributes,
-            { context in
-                guard let context else { return nil }
-                Unmanaged<Start>.fromOpaque(context).takeRetainedValue().pool.loop()
-                return nil
-            },
-            start.toOpaque()
-        )
-        guard failure == 0 else {
-            start.release()
+        do {
+            let thread = try SystemThread { [self] in loop() }
+            state.withLock { $0.threads.append(thread) }
+        } catch {
             state.withLock { $0.living -= 1 }
-            throw SystemError(failure)
+            throw error
         }
-        let created = thread
-        state.withLock { $0.threads.append(created) }
     }
 }

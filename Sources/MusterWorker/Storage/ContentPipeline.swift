@@ -1,4 +1,5 @@
 import MusterCore
+import MusterSystem
 import Synchronization
 
 /// Hands the pieces of one file to several lanes, on as many threads as there are cores to spare.
@@ -41,7 +42,7 @@ final class ContentPipeline: Sendable {
 
     private let lanes: [ContentLane]
     private let pool: BlockingPool
-    private let bell: ThreadBell
+    private let bell: EventDescriptor
     private let budget: CoreBudget
     private let ring: Ring
     private let state: Mutex<State>
@@ -52,7 +53,7 @@ final class ContentPipeline: Sendable {
     ///   - lanes: at least one.
     ///   - pool: where helpers come from.
     ///   - bell: this pipeline's own.
-    init(lanes: [ContentLane], pool: BlockingPool, bell: ThreadBell, budget: CoreBudget = .shared) {
+    init(lanes: [ContentLane], pool: BlockingPool, bell: EventDescriptor, budget: CoreBudget = .shared) {
         self.lanes = lanes
         self.pool = pool
         self.bell = bell
@@ -112,7 +113,7 @@ final class ContentPipeline: Sendable {
                 return (false, claim)
             }
             if isDone { return }
-            if let claim { carryOut(claim) } else { bell.wait() }
+            if let claim { carryOut(claim) } else { bell.take() }
         }
     }
 
@@ -163,7 +164,7 @@ final class ContentPipeline: Sendable {
             defer { state.isReaderWaiting = false }
             return state.isReaderWaiting
         }
-        if isAwaited { bell.ring() }
+        if isAwaited { bell.raise() }
     }
 
     /// The memory of the pieces.

@@ -1,4 +1,5 @@
 import MusterCore
+import MusterSystem
 
 /// Reads a whole file once and computes what is asked of its content: whether chunks have their checksums, and digests.
 struct ContentScan {
@@ -33,7 +34,7 @@ struct ContentScan {
         let isWrong = { endsWithFirstWrong && checksums?.isWrong == true }
         let isShared = size >= Self.sharedBytes && algorithms.count + (checksums == nil ? 0 : 1) > 1
         let lanes: [ContentLane]
-        if let helpers, isShared, let bell = try? ThreadBell() {
+        if let helpers, isShared, let bell = try? EventDescriptor(.semaphore) {
             lanes = algorithms.map { ContentLane(ContentHasher([$0])) } + [checksums].compactMap { $0 }
             let pipeline = ContentPipeline(lanes: lanes, pool: helpers, bell: bell)
             guard try pipeline.run(file, size: size, name: name, watch: watch, until: isWrong) else { return nil }

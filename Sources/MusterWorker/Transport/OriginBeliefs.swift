@@ -1,4 +1,5 @@
 import MusterCore
+import MusterSystem
 import Synchronization
 
 /// Which small bodies of an origin are taken for files without a further question: some origins tell of a limit by one with status 200 (range contract,

@@ -1,5 +1,6 @@
 import MusterCore
 import MusterCurl
+import MusterSystem
 import Synchronization
 
 /// In which manner an origin is asked besides the rung of the ladder: some refuse what curl, which uses each connection once and says nothing of

@@ -1,5 +1,6 @@
 import MusterCore
 import MusterCurl
+import MusterSystem
 import Synchronization
 
 /// Files that origins have served: by asking for them again a job tells whether a refusal is for its file alone or for too much at once (range

@@ -1,4 +1,5 @@
 import MusterCore
+import MusterSystem
 import Synchronization
 
 /// Which addresses this worker asks (range contract, row 39), as a coordinator said last.

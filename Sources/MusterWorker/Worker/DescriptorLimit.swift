@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
 
 /// How many files and connections this process may have open at once.
 public enum DescriptorLimit {
@@ -56,9 +50,5 @@ public enum DescriptorLimit {
         return getrlimit(resource, &limit) == 0 ? limit : nil
     }
 
-    #if canImport(Glibc)
     private static var resource: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_NOFILE.rawValue) }
-    #else
-    private static var resource: Int32 { RLIMIT_NOFILE }
-    #endif
 }

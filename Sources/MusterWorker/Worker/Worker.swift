@@ -1,6 +1,8 @@
+import Glibc
 public import Logging
 import MusterAPI
 import MusterCore
+import MusterSystem
 public import ServiceLifecycle
 
 /// A worker: leases chunks from coordinators, fetches them into its sinks, and puts finished files in place.
@@ -73,6 +75,6 @@ public struct Worker: Service {
     }
 
     private var loopCount: Int {
-        configuration.loops > 0 ? min(configuration.loops, 64) : min(4, ProcessorCount.online)
+        configuration.loops > 0 ? min(configuration.loops, 64) : min(4, max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     }
 }

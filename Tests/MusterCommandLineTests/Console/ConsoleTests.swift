@@ -1,16 +1,9 @@
+import Glibc
 import MusterCore
 import SystemPackage
 import Testing
 
 @testable import MusterCommandLine
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 @Suite struct ConsoleTests {
     /// A full disk below the log of a command is no reason to stop the work; what only speaks has failed at its end.

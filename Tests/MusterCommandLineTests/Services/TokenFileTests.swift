@@ -1,17 +1,10 @@
 import FoundationEssentials
+import Glibc
 import MusterAPI
 import SystemPackage
 import Testing
 
 @testable import MusterCommandLine
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 @Suite("The token that get and up make")
 struct TokenFileTests {

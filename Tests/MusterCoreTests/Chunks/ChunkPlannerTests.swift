@@ -1,4 +1,5 @@
 import MusterCore
+import MusterTestSupport
 import Testing
 
 private let mebibyte: Int64 = 1 << 20
@@ -22,7 +23,7 @@ struct ChunkPlannerTests {
 
     @Test(arguments: 0..<500 as Range<UInt64>)
     func everyPlanTilesWithinItsBounds(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let size = random.magnitude(upTo: 50)
         let parallelism = Int(random.magnitude(upTo: 12))
         let speed: Int64? = Bool.random(using: &random) ? nil : random.magnitude(upTo: 40)

@@ -1,4 +1,5 @@
 import MusterCore
+import MusterTestSupport
 import Testing
 
 struct DestinationPathTests {
@@ -109,7 +110,7 @@ struct DestinationPathTests {
 
     @Test(arguments: 0..<2_000 as Range<UInt64>)
     func whateverIsAcceptedStaysInTheSink(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let count = Int.random(in: 0...12, using: &random)
         let text = (0..<count).compactMap { _ in Self.pieces.randomElement(using: &random) }.joined()
         let suggestion = DestinationPath.suggested(byURLPath: text)

@@ -1,4 +1,5 @@
 import MusterCore
+import MusterTestSupport
 import Testing
 
 /// URLs that are written plainly are read by a shorter way, with the same result.
@@ -10,7 +11,7 @@ struct PlainURLTests {
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
     func shortWayReadsWhatTheLongOneDoes(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let pieces = [
             "a", "example.org", "127.0.0.1", ".", "-", "..", ":", "80", "0", "00080", "65535", "65536", "/", "//", "_",
             "A",

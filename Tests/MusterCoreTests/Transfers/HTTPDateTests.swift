@@ -1,5 +1,6 @@
 import FoundationEssentials
 import MusterCore
+import MusterTestSupport
 import Testing
 
 struct HTTPDateTests {
@@ -60,7 +61,7 @@ struct HTTPDateTests {
     /// Any moment, written in every form by another program, is the moment again.
     @Test(arguments: 0..<500 as Range<UInt64>)
     func anyMomentSurvives(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         // The years 1583 to 9999: before that Foundation counts by the Julian calendar.
         let seconds = Int64.random(in: -12_212_553_600...253_402_300_799, using: &random)
         let fixed = Self.written(seconds)
@@ -76,7 +77,7 @@ struct HTTPDateTests {
 
     @Test(arguments: 0..<500 as Range<UInt64>)
     func oldFormSurvivesInBothCenturies(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         // The years 1900 to 2099.
         let seconds = Int64.random(in: -2_208_988_800...4_102_444_799, using: &random)
         let fixed = Self.written(seconds)
@@ -116,7 +117,7 @@ struct HTTPDateTests {
 
     @Test(arguments: 0..<2_000 as Range<UInt64>)
     func noTextMakesTheParserFail(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var text = "Sunday, 06-Nov-94 08:49:37 GMT"
         switch Int.random(in: 0...2, using: &random) {
         case 0:

@@ -1,4 +1,5 @@
 import MusterCore
+import MusterTestSupport
 import Testing
 
 /// Two nodes serve other contents of one size under one URL (range contract, rows 6, 8, 9 and 29): bytes of the second are never put behind bytes of the first,
@@ -10,7 +11,7 @@ import Testing
         var lastModified: String?
         var date: String?
 
-        init(using random: inout SeededRandom) {
+        init(using random: inout SeededGenerator) {
             etag = [nil, "\"a\"", "\"b\"", "W/\"a\"", "W/\"b\""].randomElement(using: &random) ?? nil
             lastModified =
                 [nil, "Sun, 01 Mar 2026 12:00:00 GMT", "Mon, 02 Mar 2026 12:00:00 GMT"].randomElement(using: &random)
@@ -37,7 +38,7 @@ import Testing
 
     @Test func bytesOfAnotherNodeAreNeverPutBehindThoseOfTheFirst() {
         let seed = UInt64.random(in: .min ... .max)
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var taken = 0
         for _ in 0..<20_000 {
             let (first, second) = (Node(using: &random), Node(using: &random))

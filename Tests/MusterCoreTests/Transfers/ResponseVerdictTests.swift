@@ -1,4 +1,5 @@
 import MusterCore
+import MusterTestSupport
 import Testing
 
 struct ResponseVerdictTests {
@@ -270,7 +271,7 @@ struct ResponseVerdictTests {
     /// Whatever an origin sends, what is accepted lies within what was asked, at the offset that was asked.
     @Test(arguments: 0..<2_000 as Range<UInt64>)
     func acceptedBytesNeverLieOutsideTheQuestion(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let start = Int64.random(in: 0...3, using: &random)
         let asked = try #require(ByteRange(start: start, end: start + Int64.random(in: 1...3, using: &random)))
         let known = [Representation(), Representation(size: 5), Representation(size: 5, etag: "\"a\"")]

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import MusterTestSupport
 import Testing
 
 @testable import MusterCore
@@ -125,7 +126,7 @@ struct StatedDigestsTests {
     /// Whatever comes, a value that is taken has the length of its algorithm.
     @Test(arguments: 0..<3_000 as Range<UInt64>)
     func noFieldMakesTheParserFail(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let field =
             Bool.random(using: &random)
             ? String(decoding: (0..<60).map { _ in UInt8.random(in: 0...255, using: &random) }, as: UTF8.self)
@@ -142,7 +143,7 @@ struct StatedDigestsTests {
     /// What an origin computes is what is read, in every field.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func anyDigestSurvives(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let names: [(DigestAlgorithm, String)] = [
             (.sha256, "sha-256"), (.sha512, "sha-512"), (.sha1, "sha"), (.md5, "md5"), (.crc32c, "crc32c"),
         ]

@@ -1,3 +1,4 @@
+import MusterTestSupport
 import Testing
 
 @testable import MusterCore
@@ -102,7 +103,7 @@ struct SuggestedNameTests {
 
     @Test(arguments: 0..<3_000 as Range<UInt64>)
     func whateverIsSuggestedIsOneSafeComponent(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         var piece: String { Self.pieces.randomElement(using: &random) ?? "" }
         let text = (0..<Int.random(in: 0...12, using: &random)).map { _ in piece }.joined()
         let noise = String(decoding: (0..<30).map { _ in UInt8.random(in: 0...255, using: &random) }, as: UTF8.self)

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import MusterTestSupport
 import Testing
 
 @testable import MusterCore
@@ -82,7 +83,7 @@ struct AddressRangeTests {
     /// Any address, written in any of its forms, is the address again.
     @Test(arguments: 0..<500 as Range<UInt64>)
     func anyFormOfAnAddressIsTheSameAddress(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         // Many zeros, so that gaps of any length come up.
         let bytes = (0..<8).flatMap { _ -> [UInt8] in
             Bool.random(using: &random)
@@ -114,7 +115,7 @@ struct AddressRangeTests {
 
     @Test(arguments: 0..<2_000 as Range<UInt64>)
     func noTextMakesTheParserFail(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let text =
             Bool.random(using: &random)
             ? String(decoding: (0..<20).map { _ in UInt8.random(in: 0...255, using: &random) }, as: UTF8.self)
@@ -186,7 +187,7 @@ struct AddressGuardTests {
     /// Whatever is written around an IPv4 address, it is judged as itself.
     @Test(arguments: 0..<500 as Range<UInt64>)
     func embeddedAddressIsJudgedAsItself(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let special =
             [[10, 0], [127, 0], [169, 254], [192, 168], [8, 8], [100, 64], [224, 1], [1, 1]] as [[UInt8]]
         let start = special.randomElement(using: &random) ?? []

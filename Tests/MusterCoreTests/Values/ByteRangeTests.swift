@@ -1,5 +1,6 @@
 import FoundationEssentials
 import MusterCore
+import MusterTestSupport
 import Testing
 
 struct ByteRangeTests {
@@ -62,7 +63,7 @@ struct ByteRangeTests {
 
     @Test(arguments: 0..<200 as Range<UInt64>)
     func shuffledCutsTileAndOneMissingDoesNot(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let size = random.magnitude(upTo: 50) + 1
         let inner = (0..<Int.random(in: 0...20, using: &random)).map { _ in Int64.random(in: 0...size, using: &random) }
         let cuts = ([0, size] + inner).sorted()

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import MusterCore
+import MusterTestSupport
 import Testing
 
 struct NameRuleTests {
@@ -43,7 +44,7 @@ struct PercentEncodingTests {
 
     @Test(arguments: 0..<200 as Range<UInt64>)
     func anyTextSurvives(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let text = String(decoding: (0..<40).map { _ in UInt8.random(in: 0...255, using: &random) }, as: UTF8.self)
         let encoded = PercentEncoding.encodeSegment(text)
         #expect(!encoded.utf8.contains(UInt8(ascii: "/")))

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import MusterTestSupport
 import Testing
 
 @testable import MusterCore
@@ -65,7 +66,7 @@ struct Base64Tests {
 
     @Test(arguments: 0..<200 as Range<UInt64>)
     func anyBytesSurvive(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let bytes = (0..<Int.random(in: 0...70, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
         let text = Data(bytes).base64EncodedString()
         #expect(Base64.decode(text.utf8) == bytes, "seed \(seed)")

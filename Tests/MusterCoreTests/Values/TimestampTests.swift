@@ -1,5 +1,6 @@
 import FoundationEssentials
 import MusterCore
+import MusterTestSupport
 import Testing
 
 struct TimestampTests {
@@ -33,7 +34,7 @@ struct TimestampTests {
 
     @Test(arguments: 0..<300 as Range<UInt64>)
     func anyMomentSurvivesJSON(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let moment = Timestamp(microseconds: Int64.random(in: 0...8_000_000_000_000, using: &random) * 1_000)
         #expect(try JSONDecoder().decode(Timestamp.self, from: JSONEncoder().encode(moment)) == moment)
     }

@@ -1,14 +1,7 @@
 import FoundationEssentials
+import Glibc
 import MusterCurl
 import Testing
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 @Suite(.enabled(if: SSHServer.obstacle == nil, Comment(rawValue: SSHServer.obstacle ?? "")), .timeLimit(.minutes(1)))
 struct SFTPTests {

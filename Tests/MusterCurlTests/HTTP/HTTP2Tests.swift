@@ -1,13 +1,6 @@
+import Glibc
 import MusterCurl
 import Testing
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2Tests {

@@ -1,4 +1,5 @@
 import MusterCurl
+import MusterTestSupport
 import Testing
 
 struct TokenBucketTests {
@@ -69,7 +70,7 @@ struct TokenBucketTests {
 
     /// Takers that come at any time and take any piece get the rate, neither more nor less.
     @Test(arguments: 0..<50) func overTenSecondsExactlyTheRateComesThrough(seed: UInt64) {
-        var random = SplitMix(seed: seed)
+        var random = SeededGenerator(seed: seed)
         let rate = Int64.random(in: 50_000...20_000_000, using: &random)
         var bucket = TokenBucket(bytesPerSecond: rate, at: 0)
         var now: UInt64 = 0
@@ -91,20 +92,5 @@ struct TokenBucketTests {
         #expect(mostAhead <= 16_384, "seed \(seed)")
         // What the last wait brought is not taken any more.
         #expect(taken >= allowed(now) - rate / 30 - 1, "seed \(seed): \(taken) of \(allowed(now))")
-    }
-}
-
-/// Numbers that follow from a seed.
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,12 +1,5 @@
-import MusterCurl
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import MusterCurl
 
 /// A private vsftpd over a temporary directory, which anybody may log in to who knows the password.
 final class FTPServer: Sendable {

@@ -1,14 +1,8 @@
+import Glibc
+import MusterSystem
 import Synchronization
 
 @testable import MusterCurl
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A server that is started anew for every connection, which is its standard input and output, as inetd does it: so the port
 /// is free for certain, and there is nothing to wait for.
@@ -16,7 +10,7 @@ final class InetServer: Sendable {
     private struct Contents {
         var isStopped = false
         var processes: [pid_t] = []
-        var acceptor: LoopThread?
+        var acceptor: SystemThread?
     }
 
     let port: UInt16
@@ -27,7 +21,7 @@ final class InetServer: Sendable {
         let (listener, port) = try listeningSocket()
         self.listener = listener
         self.port = port
-        let acceptor = try LoopThread { [self] in
+        let acceptor = try SystemThread { [self] in
             while true {
                 let descriptor = accept(listener, nil, nil)
                 guard descriptor >= 0 else { return }

@@ -1,13 +1,6 @@
 import FoundationEssentials
-import MusterCurl
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import MusterCurl
 
 /// A private nginx over a temporary directory.
 ///

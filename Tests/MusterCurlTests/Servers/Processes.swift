@@ -1,12 +1,5 @@
 import FoundationEssentials
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// The path of a program, nil if it is not installed.
 func executable(_ name: String) -> String? {
@@ -42,13 +35,8 @@ struct TemporaryFolder: Sendable {
 /// Starts a process in a group of its own with the given descriptors under the given numbers; its output goes nowhere
 /// otherwise.
 func spawn(_ arguments: [String], environment: [String] = [], passing: [(Int32, as: Int32)] = []) throws -> pid_t {
-    #if canImport(Darwin)
-    var actions: posix_spawn_file_actions_t?
-    var attributes: posix_spawnattr_t?
-    #else
     var actions = posix_spawn_file_actions_t()
     var attributes = posix_spawnattr_t()
-    #endif
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawnattr_init(&attributes)

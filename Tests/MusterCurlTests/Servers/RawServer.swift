@@ -1,21 +1,15 @@
+import Glibc
+import MusterSystem
 import Synchronization
 
 @testable import MusterCurl
-
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
 
 /// A TCP server that sends exactly the bytes that its script says: every connection runs the script on a thread of its own.
 final class RawServer: Sendable {
     private struct Contents {
         var isStopped = false
         var descriptors: [Int32] = []
-        var threads: [LoopThread] = []
+        var threads: [SystemThread] = []
         var accepted = 0
     }
 
@@ -28,7 +22,7 @@ final class RawServer: Sendable {
         let (listener, port) = try listeningSocket()
         self.listener = listener
         self.port = port
-        let acceptor = try LoopThread { [self] in
+        let acceptor = try SystemThread { [self] in
             while true {
                 let descriptor = accept(listener, nil, nil)
                 guard descriptor >= 0 else { return }
@@ -50,7 +44,7 @@ final class RawServer: Sendable {
             contents.accepted += 1
             return contents.accepted - 1
         }
-        guard let number, let thread = try? LoopThread({ script(RawConnection(descriptor), number) }) else {
+        guard let number, let thread = try? SystemThread({ script(RawConnection(descriptor), number) }) else {
             close(descriptor)
             return
         }
@@ -142,11 +136,7 @@ struct RawConnection: Sendable {
         var sent = 0
         while sent < bytes.count {
             let count = bytes[sent...].withUnsafeBytes {
-                #if os(Linux)
                 Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-                #else
-                Darwin.send(descriptor, $0.baseAddress, $0.count, 0)
-                #endif
             }
             guard count > 0 else { return false }
             sent += count
@@ -165,7 +155,7 @@ struct RawConnection: Sendable {
     /// Passes on everything between this connection and a new one to a port of 127.0.0.1, until both ends are done.
     func relay(toPort port: UInt16) {
         guard let other = RawConnection.connected(toPort: port) else { return finish() }
-        let back = try? LoopThread { other.pass(to: self) }
+        let back = try? SystemThread { other.pass(to: self) }
         pass(to: other)
         back?.join()
         close(other.descriptor)
@@ -178,11 +168,7 @@ struct RawConnection: Sendable {
     }
 
     private static func connected(toPort port: UInt16) -> RawConnection? {
-        #if os(Linux)
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        #else
-        let descriptor = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -221,11 +207,7 @@ struct SystemFailure: Error {
 
 /// A socket that listens on a free port of 127.0.0.1.
 func listeningSocket() throws -> (descriptor: Int32, port: UInt16) {
-    #if os(Linux)
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    #else
-    let descriptor = socket(AF_INET, SOCK_STREAM, 0)
-    #endif
     guard descriptor >= 0 else { throw SystemFailure(call: "socket", code: errno) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

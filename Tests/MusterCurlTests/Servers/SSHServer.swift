@@ -1,13 +1,6 @@
 import FoundationEssentials
-import MusterCurl
-
-#if canImport(Glibc)
 import Glibc
-#elseif canImport(Musl)
-import Musl
-#else
-import Darwin
-#endif
+import MusterCurl
 
 /// A private sshd that serves files to the user of the tests, by key and by password.
 final class SSHServer: Sendable {

@@ -1,12 +1,5 @@
-import MusterTestSupport
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
 import Glibc
-#endif
+import MusterTestSupport
 
 /// What happens to the processes of the storm, one thing after the other (F1, F2, F3).
 struct StormFaults: Sendable {

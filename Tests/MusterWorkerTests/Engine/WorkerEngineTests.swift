@@ -2,6 +2,7 @@ import FoundationEssentials
 import Logging
 import MusterAPI
 import MusterCore
+import MusterSystem
 import MusterTestSupport
 import Synchronization
 import SystemPackage

@@ -1,4 +1,5 @@
 import Glibc
+import MusterSystem
 import Synchronization
 import Testing
 

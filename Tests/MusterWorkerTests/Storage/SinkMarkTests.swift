@@ -1,5 +1,6 @@
 import Glibc
 import MusterCore
+import MusterSystem
 import Testing
 
 @testable import MusterWorker

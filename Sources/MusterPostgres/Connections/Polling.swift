@@ -1,34 +1,5 @@
-import CLibpq
 import Glibc
-
-/// A descriptor that `poll(2)` can wait for and that any thread can raise. It stays raised until it is lowered.
-final class EventFlag: Sendable {
-    let descriptor: Int32
-
-    /// Throws when the process has no descriptor left.
-    init() throws(PostgresError) {
-        descriptor = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
-        guard descriptor >= 0 else {
-            throw .connection(.init(kind: .outOfResources, message: "no descriptor left (errno \(errno))"))
-        }
-    }
-
-    deinit {
-        if descriptor >= 0 {
-            close(descriptor)
-        }
-    }
-
-    func raise() {
-        // It can only fail when the counter is full, and then the flag is raised already.
-        _ = eventfd_write(descriptor, 1)
-    }
-
-    func lower() {
-        var count: eventfd_t = 0
-        _ = eventfd_read(descriptor, &count)
-    }
-}
+import MusterSystem
 
 /// Waiting for descriptors.
 enum Polling {
@@ -44,7 +15,7 @@ enum Polling {
     static func wait(
         for descriptor: Int32,
         events: Int32,
-        flag: EventFlag,
+        flag: EventDescriptor,
         until deadline: ContinuousClock.Instant?
     ) -> Wake {
         while true {
