@@ -69,12 +69,22 @@ enum FailureAdvice {
         if says("too many redirects") {
             return Advice(
                 text:
-                    "its redirects lead in a circle, as where a cookie or a login is wanted: check the URL (--cookie, --user)",
+                    "its redirects lead in a circle, or to no end, as where a cookie or a login is wanted: check the URL (--cookie, --user)",
                 place: .asking)
         }
         if failure.kind == .authentication, let advice = secret(failure) { return advice }
         return switch failure.kind {
+        case .tls where isOfSFTP(failure):
+            Advice(
+                text:
+                    "the host's key is not known, or is another one by now: --known-hosts FILE names a file that has it, as ssh-keyscan HOST prints it",
+                place: .asking)
         case .tls: tls(failure.detail)
+        case .authentication where isOfSFTP(failure):
+            Advice(
+                text:
+                    "the host wants a password or a key, or others than these: --user NAME:PASSWORD, or --user NAME: --private-key FILE",
+                place: .asking)
         case .authentication where failure.status == 407:
             Advice(
                 text:
@@ -83,7 +93,7 @@ enum FailureAdvice {
         case .authentication:
             Advice(
                 text:
-                    "the origin wants credentials, or others than these: --user NAME:PASSWORD, or --header \"Authorization: …\"",
+                    "the origin wants credentials, or others than these: --user NAME:PASSWORD, --netrc FILE, or --header \"Authorization: …\"",
                 place: .asking)
         case .digestMismatch:
             Advice(text: "the origin has another file than the digest says: check the digest and where it comes from")
@@ -137,6 +147,10 @@ enum FailureAdvice {
             Advice(text: "nothing answers there: check host and port of the URL, and whether the server runs")
         case .network, .timeout, .tooSlow, .httpStatus, .changed, .poison, .unreadable: nil
         }
+    }
+
+    private static func isOfSFTP(_ failure: FailureDocument) -> Bool {
+        failure.source?.lowercased().hasPrefix("sftp:") ?? false
     }
 
     /// What helps where TLS failed: an authority is missing only if the certificate was looked at and nothing else is wrong with it.

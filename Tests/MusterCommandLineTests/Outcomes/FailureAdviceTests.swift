@@ -69,6 +69,17 @@ struct FailureAdviceTests {
         #expect(advice.text.contains(text), "\(advice.text)")
     }
 
+    /// A host of sftp has no certificate, and reads no header.
+    @Test(arguments: [(FailureKind.tls, "--known-hosts"), (.authentication, "--private-key")])
+    func optionsOfSFTPAreNamedForItsFailures(kind: FailureKind, option: String) throws {
+        for (url, isNamed) in [("sftp://h/f", true), ("https://h/f", false)] {
+            let failure = FailureDocument(
+                kind: kind, detail: "SSL peer certificate or SSH remote key was not OK", at: Samples.moment,
+                source: url)
+            #expect(try #require(FailureAdvice.advice(failure)).text.contains(option) == isNamed, "\(url)")
+        }
+    }
+
     /// A half-fetched file is begun again by another rule or in another directory; where `--if-exists replace` was given already, it is no help.
     @Test(arguments: [
         ("is something else: size 9 became 5", "--if-exists replace, or another directory"),
