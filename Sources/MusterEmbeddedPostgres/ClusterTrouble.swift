@@ -38,6 +38,9 @@ enum ClusterTrouble {
     /// Whether a server's log tells of a file or directory that the server may not use.
     static func isDenied(in log: String) -> Bool { says(log, permissions) }
 
+    /// Whether it tells of a disk that is full. The file is one that each first client writes, and which is written without its reason.
+    static func isOfFullDisk(_ text: String) -> Bool { says(text, ["No space left", "could not write init file"]) }
+
     /// The message that does so, if it can be told from others.
     static func denial(in log: String) -> String? {
         messages(in: log, after: ["LOG:  "] + lastWords).first { says($0, permissions) }

@@ -193,6 +193,15 @@ public actor EmbeddedPostgres {
         }
     }
 
+    /// Whether the server failed, or did not start, for want of room on its disk: by what is told of it and stands in its log, since that could not be
+    /// written, or because there is no more room than a start leaves.
+    public func lacksRoom(behind error: any Error) -> Bool {
+        if case .serverExited(_, log: "") = error as? EmbeddedPostgresError { return true }
+        if ClusterTrouble.isOfFullDisk("\(error)\n\(location?.logTail() ?? "")") { return true }
+        let free = try? SpaceReserve.freeBytes(in: location?.dataDirectory ?? stateDirectory)
+        return free.map { $0 <= SpaceReserve.leastBytes } ?? false
+    }
+
     /// Looks after the room that is kept for the server: to be called a few times a second. `nil` without a server, or when
     /// none is kept.
     ///

@@ -27,6 +27,21 @@ struct SpaceReserveTests {
         #expect(!exists(disk, "data") && !exists(disk, "reserve"))
     }
 
+    /// The log of a server may be empty for the same reason, and the first client is told of a file alone.
+    @Test func aFailureForWantOfRoomIsToldFromOthers() async throws {
+        let disk = try TemporaryMount(mebibytes: 240)
+        let server = try server(disk)
+        _ = try await server.start()
+        struct Said: Error, CustomStringConvertible { let description: String }
+        #expect(await !server.lacksRoom(behind: Said(description: "permission denied")))
+        #expect(await server.lacksRoom(behind: Said(description: "FATAL: could not write init file")))
+        #expect(await server.lacksRoom(behind: EmbeddedPostgresError.serverExited(status: "exited(1)", log: "")))
+        #expect(await !server.lacksRoom(behind: EmbeddedPostgresError.serverExited(status: "exited(1)", log: "no")))
+        try disk.fill(leaving: 8)
+        #expect(await server.lacksRoom(behind: EmbeddedPostgresError.serverExited(status: "exited(1)", log: "no")))
+        await server.stop(.immediate)
+    }
+
     @Test func aDiskThatTakesNoMoreFilesIsRefusedWithHowManyAreMissing() async throws {
         let disk = try TemporaryMount(mebibytes: 240, files: 500)
         let server = try server(disk)

@@ -106,6 +106,14 @@ import Testing
         #expect(SQLState(inVerboseMessage: "connection refused") == nil)
     }
 
+    @Test(arguments: [
+        ("could not write init file", false), ("could not find tuple for index 5", true),
+    ])
+    func whatCanNotBeWrittenIsNoDamage(message: String, isDamage: Bool) {
+        let error = PostgresError.connection(.init(kind: .unreachable, message: message, sqlState: .other("XX000")))
+        #expect(error.isDamage == isDamage)
+    }
+
     @Test func secretsAreTakenOutOfWords() throws {
         let target = ConnectionTarget(settings: [], secrets: ["hunter2", ""])
         #expect(target.redacting("x hunter2 y hunter2") == "x *** y ***")

@@ -27,6 +27,9 @@ struct PostgresService: Service {
     /// How large its log may grow where it shares the disk with what is fetched. The room that is kept has to do for what is added
     /// to it once the disk is full, and a checkpoint comes at about half of this.
     private static let smallLog = ["min_wal_size": "32MB", "max_wal_size": "128MB"]
+    /// How often a start is tried once more whose disk was full meanwhile, and after what time.
+    private static let mostFullStarts = 5
+    private static let fullStartPause: Duration = .milliseconds(100)
     /// How often a disk that is full is looked at.
     private static let fullPeriod: Duration = .seconds(1)
 
@@ -117,10 +120,9 @@ struct PostgresService: Service {
             while true {
                 let end: String
                 do {
-                    let endpoint = try await cancelWhenGracefulShutdown { try await startWithRoom() }
+                    try await cancelWhenGracefulShutdown { try await startWithRoom() }
                     let started = ContinuousClock.now
                     if failures > 0 { remark("the private PostgreSQL runs again") }
-                    if database.current == nil, try await migrate(endpoint) { database.fulfil(endpoint.conninfo) }
                     switch await untilEnd() {
                     case .ofItself: break
                     case .stopped: return
@@ -186,17 +188,25 @@ struct PostgresService: Service {
         }
     }
 
-    /// Starts the server, once its disk has room for it.
-    private func startWithRoom() async throws -> EmbeddedPostgres.Endpoint {
+    /// Starts the server, once its disk has room for it, and brings its schema up to date.
+    private func startWithRoom() async throws {
+        var fullStarts = 0
         while true {
             do {
                 let endpoint = try await postgres.start { [remark] in remark(Self.text($0)) }
                 room.found(nil, isRunning: true)
-                return endpoint
+                if database.current == nil, try await migrate(endpoint) { database.fulfil(endpoint.conninfo) }
+                return
             } catch let error as EmbeddedPostgresError where error.isLackOfRoom {
                 guard onFull == .wait else { throw DiskWatch.failure(error) }
                 room.found(error, isRunning: false)
                 try await Task.sleep(for: Self.fullPeriod)
+            } catch {
+                // The disk was filled meanwhile. The next start looks for room first, what was kept for the server included, and says what is missing.
+                guard fullStarts < Self.mostFullStarts, await postgres.lacksRoom(behind: error) else { throw error }
+                fullStarts += 1
+                await postgres.stop(.immediate)
+                try await Task.sleep(for: Self.fullStartPause)
             }
         }
     }

@@ -211,9 +211,11 @@ extension PostgresError {
     }
 
     /// Whether it tells that files of the database are damaged or gone: data or an index that is corrupt, a file or a database that is not there, or what
-    /// PostgreSQL calls an internal error (class XX), which has no other cause where nobody changes tables meanwhile.
+    /// PostgreSQL calls an internal error (class XX), which has no other cause where nobody changes tables meanwhile. A file that can't be written, such as
+    /// the "init file" of a first client, is such an error too, and says that the disk is full.
     public var isDamage: Bool {
-        sqlState.map { $0.code.hasPrefix("XX") || ["58P01", "3D000"].contains($0.code) } ?? false
+        guard let code = sqlState?.code else { return false }
+        return ["58P01", "3D000"].contains(code) || code.hasPrefix("XX") && !"\(self)".contains("could not write")
     }
 
     /// Whether the database could not be reached or used for writing just now, through no fault of the statement.
