@@ -21,7 +21,7 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case inUse(stateDirectory: FilePath, processID: Int32?)
     /// `start()` was called while the same object was starting or stopping.
     case busy
-    /// Files belong to another user than the one that the server runs as, `account`, as `reason` says. `files` is what has to be his.
+    /// Files belong to another user than the one that the server runs as, `account`, as `reason` says. `files` is what has to belong to that user.
     case foreignOwner(dataDirectory: FilePath, files: [FilePath], account: String, reason: String)
     /// The user that the server runs as, `account`, can't pass through `directories`, which are on the way to its data.
     case impassable(dataDirectory: FilePath, directories: [FilePath], account: String)

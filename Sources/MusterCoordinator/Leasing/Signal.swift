@@ -13,7 +13,7 @@ final class Signal: Sendable {
     struct Notes: Sendable {
         /// Whether there may be something new to lease.
         var hasNews = false
-        /// Everybody who has gone.
+        /// The syncs whose clients have gone.
         var departures: [Departure] = []
     }
 

@@ -103,7 +103,7 @@ struct WaitingRoom<Ticket: Sendable> {
         return told
     }
 
-    /// Everybody leaves.
+    /// Lets all guests leave.
     mutating func close() -> [Guest] {
         defer { guests.removeAll() }
         return guests.values.map(\.guest)

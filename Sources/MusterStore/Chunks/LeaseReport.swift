@@ -4,7 +4,7 @@ public import MusterCore
 public enum LeaseReport {
     /// The durable prefix of a chunk grew.
     public struct Progress: Sendable {
-        /// Who reports.
+        /// The session that reports.
         public let session: SessionID
         /// The lease.
         public let lease: LeaseName
@@ -21,7 +21,7 @@ public enum LeaseReport {
 
     /// What the first response to a task taught.
     public struct Learned: Sendable {
-        /// Who reports.
+        /// The session that reports.
         public let session: SessionID
         /// The lease.
         public let lease: LeaseName
@@ -56,7 +56,7 @@ public enum LeaseReport {
 
     /// A chunk is durable to its end, or a purge is done.
     public struct Done: Sendable {
-        /// Who reports.
+        /// The session that reports.
         public let session: SessionID
         /// The lease.
         public let lease: LeaseName
@@ -81,7 +81,7 @@ public enum LeaseReport {
 
     /// A file stands at its path (I8).
     public struct Finished: Sendable {
-        /// Who reports.
+        /// The session that reports.
         public let session: SessionID
         /// The lease.
         public let lease: LeaseName
@@ -185,7 +185,7 @@ public enum LeaseReport {
 
     /// The resolver answered (range contract, row 21).
     public struct Resolved: Sendable {
-        /// Who reports.
+        /// The session that reports.
         public let session: SessionID
         /// The lease.
         public let lease: LeaseName

@@ -111,8 +111,8 @@ struct FileMark: Hashable, Sendable {
         case refused
     }
 
-    /// Marks a file that stands at a path as the owner's from now on: as adopted, unless it was he who put it there. Somebody may be
-    /// about to delete it, as what is left of another task: he looks at the mark after he has taken the file out of its place, so that
+    /// Marks a file that stands at a path as the owner's from now on: as adopted, unless the owner itself put it there. Somebody may be
+    /// about to delete it, as what is left of another task: that process looks at the mark after it has taken the file out of its place, so that
     /// afterwards it either is the owner's or is gone.
     func adopt(
         _ file: Descriptor,
