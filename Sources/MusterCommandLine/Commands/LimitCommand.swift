@@ -56,7 +56,7 @@ struct LimitCommand: MusterSubcommand {
         } else {
             // A deadline begins to run when a group goes on, and is not seen before.
             let isChanged =
-                FactLines.lines(GroupFacts.limits(before)) != FactLines.lines(GroupFacts.limits(document))
+                FactLines.lines(GroupFactLines.limits(before)) != FactLines.lines(GroupFactLines.limits(document))
                 || document.state.isTerminal && patch.deadline != .keep
             let unchanged =
                 document.state.isTerminal
@@ -64,7 +64,7 @@ struct LimitCommand: MusterSubcommand {
                 : "has these limits already"
             try context.console.line(
                 isChanged ? "changed \(document.name)" : "nothing to change: \(document.name) \(unchanged)")
-            for line in FactLines.lines(GroupFacts.limits(document)) { try context.console.line(line) }
+            for line in FactLines.lines(GroupFactLines.limits(document)) { try context.console.line(line) }
             if document.state.isTerminal, patch.deadline.value != nil {
                 try context.console.line(
                     "its deadline begins to run when the group goes on: muster retry \(ShellWord(document.name))")

@@ -196,7 +196,7 @@ struct StatusCommand: MusterSubcommand {
 
     private func show(_ group: GroupDocument, _ client: MusterClient, _ console: Console) async throws {
         guard !console.json else { return try console.document(group) }
-        for line in FactLines.lines(GroupFacts.all(group)) { try console.line(line) }
+        for line in FactLines.lines(GroupFactLines.all(group)) { try console.line(line) }
         guard group.tasks.failed > 0 else { return }
         let failures = try await GroupResult.failures(of: group.name, client)
         for line in GroupResult.lines(failures, of: group) { try console.line(line) }
@@ -212,7 +212,7 @@ struct StatusCommand: MusterSubcommand {
         for group in groups {
             let snapshot = ProgressSnapshot(group: group)
             table.add([
-                group.name, GroupFacts.state(group), "\(group.tasks.succeeded)/\(group.tasks.total)",
+                group.name, GroupFactLines.state(group), "\(group.tasks.succeeded)/\(group.tasks.total)",
                 "\(group.tasks.failed)", snapshot.bytesText,
                 snapshot.speedText ?? "-",
                 ProgressSnapshot.time(group.etaSeconds), group.sink,

@@ -48,7 +48,7 @@ extension VerbCommand {
     /// Until when a group that goes on may take now, where it has a deadline: that begins anew with a retry.
     static func renewedDeadline(_ group: GroupDocument, before: GroupDocument?) -> String? {
         guard verb == .retry, before?.state.isTerminal == true, !group.state.isTerminal,
-            let fact = GroupFacts.limits(group).first(where: { $0.0 == "deadline" })
+            let fact = GroupFactLines.limits(group).first(where: { $0.0 == "deadline" })
         else { return nil }
         return "its deadline begins anew: \(fact.1)"
     }

@@ -72,7 +72,7 @@ struct ProgressTests {
         let narrow = plain.lines(snapshot, width: 40)
         #expect(narrow[2...3] == ["    503 Service Unavailable", "    try 3 of 8 in 4s"])
         #expect(narrow[5] == "    connection failed: what was seen…")
-        let facts = GroupFacts.all(snapshot.group).filter { $0.0 == "retrying" }.map(\.1)
+        let facts = GroupFactLines.all(snapshot.group).filter { $0.0 == "retrying" }.map(\.1)
         #expect(facts == ["503 Service Unavailable (2), connection failed (1)"])
     }
 
@@ -113,7 +113,7 @@ struct ProgressTests {
         (group.tasks.queued, group.tasks.paused) = (0, 2)
         #expect(ProgressSnapshot(group: group).speedText == nil)
         #expect(!PlainProgress.sentence(ProgressSnapshot(group: group)).contains("/s"))
-        #expect(!GroupFacts.all(group).contains { $0.0 == "speed" })
+        #expect(!GroupFactLines.all(group).contains { $0.0 == "speed" })
     }
 
     /// A link that hangs: its try fails after a minute, and the person who waits wonders after seconds.

@@ -37,6 +37,6 @@ import Testing
 
         var group = Samples.group()
         group.trouble = [.init(kind: .httpStatus(200), tasks: 1)]
-        #expect(GroupFacts.all(group).contains { $0 == ("retrying", "not known whether it is the file (1)") })
+        #expect(GroupFactLines.all(group).contains { $0 == ("retrying", "not known whether it is the file (1)") })
     }
 }

@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 
 /// Facts about a group as `name: value` lines.
-enum GroupFacts {
+enum GroupFactLines {
     /// All that is worth telling about a group.
     static func all(_ group: GroupDocument, clock: WallClock = .ofThisMachine) -> [(String, String)] {
         let tasks = group.tasks

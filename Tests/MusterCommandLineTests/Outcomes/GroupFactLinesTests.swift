@@ -5,11 +5,11 @@ import Testing
 @testable import MusterCommandLine
 
 @Suite("Facts of a group")
-struct GroupFactsTests {
+struct GroupFactLinesTests {
     @Test func aGroupInDetail() {
         let group = Samples.group(state: .open, unknown: 4, notes: ["the sink is full"])
         #expect(
-            FactLines.lines(GroupFacts.all(group, clock: Samples.clock)) == [
+            FactLines.lines(GroupFactLines.all(group, clock: Samples.clock)) == [
                 "group:      nightly",
                 "state:      open (not sealed)",
                 "generation: 1",
@@ -28,7 +28,7 @@ struct GroupFactsTests {
     @Test func theTasksAddUp() {
         var group = Samples.group(state: .failed, total: 9, succeeded: 8, failed: 1)
         group.tasks.cancelled = 2
-        let text = GroupFacts.all(group).first { $0.0 == "tasks" }?.1
+        let text = GroupFactLines.all(group).first { $0.0 == "tasks" }?.1
         #expect(text == "9: 8 succeeded, 1 failed (2 more were cancelled)")
     }
 
@@ -50,7 +50,7 @@ struct GroupFactsTests {
             PrerequisiteDocument(group: "b", on: .finished, satisfied: false),
         ]
         #expect(
-            FactLines.lines(GroupFacts.limits(group, clock: Samples.clock)) == [
+            FactLines.lines(GroupFactLines.limits(group, clock: Samples.clock)) == [
                 "priority:   0, weight 3",
                 "at most:    1 connection, 10.0 MiB/s",
                 "            2.0 MiB/s from 08:00 to 18:00 Europe/Berlin",
@@ -68,7 +68,7 @@ struct GroupFactsTests {
             TimetableEntry(from: "00:00", to: "00:00", bytesPerSecond: 4 << 20),
         ]
         #expect(
-            FactLines.lines(GroupFacts.limits(Samples.group(limits: GroupLimits(timetable: timetable)))) == [
+            FactLines.lines(GroupFactLines.limits(Samples.group(limits: GroupLimits(timetable: timetable)))) == [
                 "priority:   0",
                 "at most:    2.0 MiB/s from 08:00 to 18:00 UTC",
                 "            4.0 MiB/s at all times",
