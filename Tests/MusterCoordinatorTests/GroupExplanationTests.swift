@@ -171,14 +171,16 @@ struct GroupExplanationTests {
     @Test func aClosedWindowSaysWhenItOpens() {
         var facts = Self.facts()
         facts.group.limits.between = TimeWindow(from: "22:00", to: "06:00", timeZone: "Europe/Berlin")
-        facts.group.tasks.active = 0
-        facts.group.tasks.queued = 8
+        (facts.group.tasks.active, facts.group.tasks.queued) = (0, 8)
         facts.window = .closed(until: Self.later)
         let document = document(facts)
         #expect(document.waits.map(\.reason) == [.windowClosed] && document.waits[0].until == Self.later)
         #expect(document.summary == "It may run only from 22:00 to 06:00 (Europe/Berlin), which is not now.")
         #expect(document.next == "it goes on at \(Self.later)")
         #expect(document.eta.seconds == nil && document.eta.earliest == Self.later)
+        #expect(document.criticalPath.contains("its window has to open at \(Self.later)"))
+        (facts.group.tasks.queued, facts.group.tasks.succeeded) = (0, 10)
+        #expect(!self.document(facts).criticalPath.contains { $0.hasPrefix("its window") }, "only sealing is left")
     }
 
     @Test func whatStandsInTheWayOfAllComesBeforeWhatIsBeingDone() {

@@ -33,7 +33,8 @@ struct CriticalPath: Sendable {
     }
 
     private var window: String? {
-        guard case .closed(let until) = facts.window else { return nil }
+        let tasks = facts.group.tasks
+        guard case .closed(let until) = facts.window, tasks.queued + tasks.active + tasks.paused > 0 else { return nil }
         return "its window has to open" + (until.map { " at \($0)" } ?? "")
     }
 
