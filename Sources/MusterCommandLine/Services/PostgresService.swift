@@ -202,6 +202,8 @@ struct PostgresService: Service {
                 room.found(error, isRunning: false)
                 try await Task.sleep(for: Self.fullPeriod)
             } catch {
+                // A shutdown ends what the schema waits for, too.
+                try Task.checkCancellation()
                 // The disk was filled meanwhile. The next start looks for room first, what was kept for the server included, and says what is missing.
                 guard fullStarts < Self.mostFullStarts, await postgres.lacksRoom(behind: error) else { throw error }
                 fullStarts += 1
