@@ -68,7 +68,7 @@ extension EndToEnd {
                 scene.origin.hold("/large.bin", afterBytes: .mebibytes(4))
                 let first = try await scene.start([large, small, late])
                 try await eventually("the small file, and most of the large one") {
-                    try FileManager.default.fileExists(atPath: scene.directory.path.appending("small.bin").string)
+                    FileManager.default.fileExists(atPath: scene.directory.path.appending("small.bin").string)
                         && scene.origin.requests.contains { $0.bodyBytesSent >= .mebibytes(4) }
                 }
                 try first.signal(SIGINT)
