@@ -92,7 +92,7 @@ public struct GrantedLease: Sendable {
     /// Sessions that are over and have to be revoked in the sink before anything is done under the lease (adr/0017).
     public let revoke: [SessionID]
 
-    /// A row of `granted_leases`. `lastAttempt` is how many failures in a row end a chunk.
+    /// A row of `granted_leases`. `lastAttempt` is how many failures of each source in a row end a chunk.
     init(_ row: PostgresRow, lastAttempt: Int32) throws {
         session = try row.decode("session_id")
         lane = try row.decode("lane")
@@ -127,9 +127,11 @@ public struct GrantedLease: Sendable {
             of: "task \(task)")
         asksForAll = try row.decode("asks_for_all")
         let attempts: Int32 = try row.decode("attempts")
-        // Mirrors take turns: each of them has a last one.
-        isLastTry = attempts + (try row.decode("mirrors")) >= lastAttempt
-        looks = try Self.looks(row, attempts: attempts, isLastTry: attempts + 1 >= lastAttempt)
+        // Sources take turns: each of them has a last try.
+        let sources: Int32 = try row.decode("sources")
+        let (tries, isUnbounded) = lastAttempt.multipliedReportingOverflow(by: sources)
+        isLastTry = !isUnbounded && attempts + sources >= tries
+        looks = try Self.looks(row, attempts: attempts, isLastTry: !isUnbounded && attempts + 1 >= tries)
         mayMoveOn = try row.decode("may_move_on")
         reach = try row.decode("reach")
         pace = try row.decode("pace")

@@ -10,7 +10,7 @@ extension Store {
             """
             SELECT report_failures(ARRAY(
                 SELECT ROW(u.*, \(policy.backoffBase.milliseconds), \(policy.firstChunk), \(policy.contentVersions), \(policy.deaths),
-                    \(policy.connectionsPerOrigin))::failure
+                    \(policy.connectionsPerOrigin), 1)::failure
                 FROM unnest(\(reports.map(\.progress.session)), \(reports.map(\.progress.lease.chunk)),
                     \(reports.map(\.progress.lease.epoch)), \(reports.map(\.progress.durable.offset)),
                     \(reports.map { Int64($0.progress.durable.crc) }), \(reports.map(\.kind.rule.rawValue)),

@@ -156,13 +156,14 @@ public struct TaskRecord: Sendable {
             -- As is_hopeless has it.
             WHEN t.failure_kind = 'noSpace' AND t.failure_detail ~ 'the whole file system has' THEN 3
             WHEN \(onForSeconds) > 0 THEN NULL
-            WHEN \(isOutage) THEN \(policy.attempts)::integer
-            WHEN t.failure_kind IN ('dns', 'proxy', 'timeout', 'noPermission') THEN \(policy.attempts(isToldSoon: true))::integer
+            WHEN \(isOutage) THEN for_each(\(policy.attempts), live_sources(t))
+            WHEN t.failure_kind IN ('dns', 'proxy', 'timeout', 'noPermission')
+                THEN for_each(\(policy.attempts(isToldSoon: true)), live_sources(t))
             -- Refused, which is given up as early, or cut on its way: which of both is not stored. A body may break off at the same byte
             -- each time (is_hopeless).
             WHEN t.failure_kind = 'network' AND (\(policy.attempts(isToldSoon: true) < policy.attempts)
                 OR t.failure_status BETWEEN 200 AND 299) THEN NULL
-            ELSE \(policy.attempts)::integer
+            ELSE for_each(\(policy.attempts), live_sources(t))
         END AS retry_limit
         """
     }

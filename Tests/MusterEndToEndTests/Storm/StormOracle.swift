@@ -79,7 +79,7 @@ struct StormOracle: Sendable {
                 }
                 return left.isEmpty
             }
-        } catch let error as Unexpected {
+        } catch let error as TimedOut {
             let tasks = try await fleet.postgres.execute(
                 "SELECT t.id, t.state, t.version, t.fenced, t.started_at, t.finished_at, g.state FROM tasks t JOIN groups g ON g.id = t.group_id",
                 conninfo: fleet.conninfo)

@@ -113,7 +113,7 @@ extension EndToEnd {
                 try await eventually("the end of every group", limit: .seconds(240)) {
                     try await client.groups(limit: 1_000).items.allSatisfy(\.state.isTerminal)
                 }
-            } catch let error as Unexpected {
+            } catch let error as TimedOut {
                 for group in try await client.groups(limit: 1_000).items where !group.state.isTerminal {
                     print("storm: not ended: \(group)")
                     print("storm: \(try await client.groupExplanation(of: group.name))")

@@ -258,6 +258,26 @@ import Testing
         }
     }
 
+    /// One that is gone makes the others' tries no more.
+    @Test(arguments: [false, true]) func eachMirrorIsTriedAsOftenAsASingleSource(isOneGone: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b", "c"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            var asked: [Int32] = []
+            while let lease = try await worker.claim().first, asked.count < 100 {
+                asked.append(lease.source)
+                let isGone = isOneGone && lease.source == 2
+                try await worker.fail(
+                    lease, isGone ? .notFound : .httpStatus(500), status: isGone ? 404 : 500, random: 0)
+                try await fixture.passBackoffs()
+                try await fixture.check()
+            }
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed)
+            #expect(asked == (isOneGone ? [0, 1, 2, 0, 1, 0] : [0, 1, 2, 0, 1, 2, 0, 1, 2]))
+        }
+    }
+
     /// Where nothing can be gone on with, another source is compared before it takes over.
     @Test(arguments: [true, false]) func slowSourceIsComparedWithAnother(isFaster: Bool) async throws {
         try await StoreFixture.run { fixture in

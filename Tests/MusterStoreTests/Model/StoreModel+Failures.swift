@@ -141,8 +141,9 @@ extension StoreModel {
             rule = .retry
         }
         var attempts = before + (counts == false ? 0 : 1)
+        let bound = chunk.kind == .fetch ? tries(of: task) : Int(policy.attempts)
         // A limit that may pass is not what a task fails by.
-        if counts != nil, attempts >= Int(policy.attempts), failure.status != nil, !failure.parksOrigin,
+        if counts != nil, attempts >= bound, failure.status != nil, !failure.parksOrigin,
             origins[chunk.origin]?.hasServed ?? false, task.sources[chunk.source].failures <= 32
         {
             attempts = before
@@ -153,12 +154,12 @@ extension StoreModel {
         case .startOver where failure.kind == .digestMismatch: return fetchAgain(place, chunk, source)
         case .startOver: return acceptChange(place, chunk, source)
         case .giveUp: return fail(place, reported: lease.epoch)
-        case .retry where attempts >= Int(policy.attempts) && attempts > before:
+        case .retry where attempts >= bound && attempts > before:
             return fail(place, reported: lease.epoch)
-        case .setBack where attempts >= Int(policy.attempts) && attempts > before:
+        case .setBack where attempts >= bound && attempts > before:
             return fail(place, reported: lease.epoch)
         case .setBack: return setBack(place, lease, attempts)
-        case .nextSource where chunk.kind != .fetch && attempts >= Int(policy.attempts):
+        case .nextSource where chunk.kind != .fetch && attempts >= bound:
             return fail(place, reported: lease.epoch)
         case .nextSource where chunk.kind == .fetch:
             task.sources[source].isDead = true
@@ -198,6 +199,11 @@ extension StoreModel {
         after.chunks[index].origin = after.sources[next].origin
         after.chunks[index].status = rule == .retry && next <= chunk.source && !goesOn ? .waiting : .ready
         self[place] = after
+    }
+
+    /// After how many failures without progress a task fails: each of the sources that its tries go round has as many.
+    func tries(of task: Task) -> Int {
+        Int(policy.attempts) * max(1, task.sources.count { !$0.isDead && $0.differsIn != task.version })
     }
 
     /// Whether anything would be lost with the version: a head alone may have planned it.

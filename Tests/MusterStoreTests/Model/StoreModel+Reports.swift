@@ -136,7 +136,7 @@ extension StoreModel {
         let tries = rung <= task.rung ? 1 : 0
         self[place]?.attempts = max(task.attempts, chunk.attempts + tries)
         self[place]?.sources[chunk.source].rung = max(task.sources[chunk.source].rung, rung)
-        if tries == 1, chunk.attempts + 1 >= Int(policy.attempts) {
+        if tries == 1, chunk.attempts + 1 >= self.tries(of: task) {
             fail(place, reported: chunk.lease?.epoch)
         } else {
             startOver(place, source: chunk.source, attempts: chunk.attempts + tries, deaths: chunk.deaths)

@@ -281,5 +281,6 @@ CREATE TYPE failure AS (
     first_chunk  bigint,                                     -- the size of a first chunk, in bytes
     max_restarts integer,                                    -- so many content versions a task may have
     max_deaths   integer,                                    -- so many sessions may die on a chunk
-    origin_cap   integer                                     -- connections to an origin that has no cap of its own
+    origin_cap   integer,                                    -- connections to an origin that has no cap of its own
+    sources      integer                                     -- so many sources the tries of the chunk go round
 );

@@ -32,11 +32,11 @@ BEGIN
 END
 $$;
 
--- What the chunk waits for after so many failures: base × 2ⁿ⁻¹ with full jitter, unless the coordinator says otherwise.
+-- What the chunk waits for after so many failures of each source: base × 2ⁿ⁻¹ with full jitter, unless the coordinator says otherwise.
 CREATE FUNCTION backoff(p_attempts integer, f failure) RETURNS interval
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    RETURN least(f.maximum_ms, f.base_ms * power(2, least(greatest(p_attempts, 1), 20) - 1)) * f.random * interval '1 ms';
+    RETURN least(f.maximum_ms, f.base_ms * power(2, least((greatest(p_attempts, 1) - 1) / f.sources, 19))) * f.random * interval '1 ms';
 END
 $$;
 

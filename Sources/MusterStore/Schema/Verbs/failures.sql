@@ -100,7 +100,7 @@ BEGIN
         END IF;
         -- So far nothing has counted as a try.
         IF v_outcome IS NULL THEN
-            v_outcome := follow_rule(l, t, v_source, f);
+            v_outcome := follow_rule(l, t, v_source, going_round(f, l, t));
         END IF;
         -- What the origin said of one file is tried out: after 30 s, 90 s, 270 s …
         UPDATE ready_chunks

@@ -191,7 +191,7 @@ BEGIN
         UPDATE tasks SET attempts = greatest(attempts, l.attempts + v_tries) WHERE id = t.id;
         UPDATE sources SET rung = greatest(rung, p_rung)
         WHERE task_id = t.id AND ordinal = l.source;
-        IF v_tries = 1 AND l.attempts + 1 >= p_max_attempts THEN
+        IF v_tries = 1 AND l.attempts + 1 >= for_each(p_max_attempts, live_sources(t)) THEN
             PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
             v_outcome := 'failed';
         ELSE

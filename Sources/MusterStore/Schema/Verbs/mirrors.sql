@@ -98,6 +98,33 @@ BEGIN
 END
 $$;
 
+-- How many sources the tries of a task's chunks go round: those that are not given up, and are not known to have other content than its version.
+CREATE FUNCTION live_sources(t tasks) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF t.mirrors = 1 THEN RETURN 1; END IF;
+    RETURN (
+        SELECT greatest(count(*), 1) FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version);
+END
+$$;
+
+-- A bound of tries for each source as one for so many of them.
+CREATE FUNCTION for_each(p_tries integer, p_sources integer) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$ SELECT least(p_tries::bigint * p_sources, 2147483647)::integer $$;
+
+-- A failure of a fetch, whose tries go round the sources of its task: each of them has as many as the only one of another task (I12).
+CREATE FUNCTION going_round(f failure, l leases, t tasks) RETURNS failure
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF l.kind = 'fetch' THEN
+        f.sources := live_sources(t);
+        f.max_attempts := for_each(f.max_attempts, f.sources);
+        f.unreached_attempts := for_each(f.unreached_attempts, f.sources);
+    END IF;
+    RETURN f;
+END
+$$;
+
 -- A mirror has other content than this version, or gives no parts of it (row 30): it is left alone for this version, and its chunks go
 -- to the others with the bytes that they have. Returns NULL if no other is left: then the task starts over with this one.
 CREATE FUNCTION leave_mirror(l leases, t tasks, p_source integer, p_first_chunk bigint, p_deaths integer) RETURNS text

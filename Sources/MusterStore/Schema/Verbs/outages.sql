@@ -87,7 +87,7 @@ BEGIN
         THEN least(f.unreached_attempts, f.max_attempts)
         -- Somebody waits for many files of an origin that has refused all connections for as long as one file is tried.
         WHEN f.unreached_attempts < f.max_attempts AND NOT has_served_lately(l.origin_id) AND EXISTS (
-            SELECT 1 FROM origins o WHERE o.id = l.origin_id AND o.out_since IS NOT NULL AND o.doubted_at <= statement_timestamp() - interval '8 s') THEN 1
+            SELECT 1 FROM origins o WHERE o.id = l.origin_id AND o.out_since IS NOT NULL AND o.doubted_at <= statement_timestamp() - interval '8 s') THEN f.sources
         WHEN NOT has_served_lately(l.origin_id) THEN least(f.unreached_attempts, f.max_attempts)
         WHEN p_attempts >= f.max_attempts AND tried_until(l.origin_id) > statement_timestamp() THEN p_attempts + 1
         ELSE f.max_attempts
@@ -107,4 +107,4 @@ $$;
 
 -- Whether somebody wants hardly more than one try: that many they are, whatever may pass.
 CREATE FUNCTION wants_few_tries(f failure) RETURNS boolean
-LANGUAGE sql IMMUTABLE AS $$ SELECT f.max_attempts < 3 $$;
+LANGUAGE sql IMMUTABLE AS $$ SELECT f.max_attempts < 3 * f.sources $$;
