@@ -7,9 +7,9 @@ import MusterSystem
 import NIOCore
 public import ServiceLifecycle
 
-/// A coordinator: any number of them serve one database, with no leader. It keeps nothing that it can't lose.
+/// A coordinator: any number of them serve one database, with no leader. It keeps no state that it can't lose.
 ///
-/// Runs until graceful shutdown, then answers those who wait, writes what it has accepted, and leaves within ten seconds.
+/// Runs until graceful shutdown. Then it answers the waiting requests, writes what it has accepted, and ends within ten seconds.
 public struct Coordinator: Service {
     private let configuration: CoordinatorConfiguration
     private let logger: Logger
@@ -19,7 +19,8 @@ public struct Coordinator: Service {
     /// A coordinator that is not running yet.
     ///
     /// - Parameters:
-    ///   - post: carries deliveries of events to their receivers, as far as `CoordinatorConfiguration.addressGuard` lets it.
+    ///   - post: posts events to the receivers of subscriptions, as far as `CoordinatorConfiguration.addressGuard` allows
+    ///     their addresses.
     ///   - onListening: called once with the port when requests are accepted.
     public init(
         configuration: CoordinatorConfiguration, logger: Logger, post: @escaping WebhookSend,
@@ -32,7 +33,8 @@ public struct Coordinator: Service {
         self.onListening = onListening
     }
 
-    /// Where the same process starts the database, that part of it says what becomes of it.
+    /// The logger of the database connections. Where the same process starts the database, the code that starts it reports
+    /// its state, and only errors are logged here.
     private var databaseLogger: Logger {
         var own = logger
         if configuration.ownsDatabase { own.logLevel = max(.error, logger.logLevel) }
@@ -42,7 +44,7 @@ public struct Coordinator: Service {
     /// Serves until graceful shutdown.
     ///
     /// - Throws: `SchemaRefusal` when the database is of another build, now or later; `PostgresError` when it can't be
-    ///   reached; or what kept it from listening.
+    ///   reached; or the error that kept the coordinator from listening.
     public func run() async throws {
         try await checkSchema()
         let database = Self.connections(to: configuration.database)
@@ -62,16 +64,17 @@ public struct Coordinator: Service {
         await pool.shutdown()
     }
 
-    /// How a coordinator's connections to a database behave, whatever the server is set to.
+    /// The settings of a coordinator's database connections, independent of the server's settings.
     static func connections(to database: String) -> PostgresConfiguration {
         var connections = PostgresConfiguration(database)
         connections.applicationName = "muster-coordinator"
-        // Every statement ends well within a worker's patience, and a coordinator that is stopped with a transaction open
-        // (fault F4) holds its locks for no longer than this.
+        // Every statement ends well before a worker gives up waiting. A coordinator that is stopped with a transaction open
+        // (fault F4) holds its locks for no longer than the idle timeout.
         connections.defaultTimeout = .seconds(15)
         connections.statementTimeout = .seconds(600)
         connections.idleInTransactionTimeout = .seconds(10)
-        // A plan in which ways of reading are forbidden looks expensive: the server would compile it, for 200 ms at each call of a function.
+        // A plan with disabled scan types looks expensive: the server would JIT-compile it, for 200 ms at each call of a
+        // function.
         connections.settings = ["jit": "off", "max_parallel_workers_per_gather": "0"]
         return connections
     }
@@ -114,7 +117,7 @@ public struct Coordinator: Service {
         let limits = configuration.connections
         let connections = ConnectionTable(limit: limits.count)
         var serverLogger = logger
-        // Where only errors are wanted, it is none that a server is stopped in the middle of something.
+        // Where only errors are logged, silence the server: it is no error that the server is stopped in the middle of a request.
         if logger.logLevel >= .error { serverLogger.logLevel = .critical }
         let listening = Listening(host: configuration.listenHost, port: configuration.listenPort)
         let server = Application(
@@ -146,7 +149,7 @@ public struct Coordinator: Service {
                 if let error = error as? PostgresError, error.isUnavailable { grace.notice() }
             })
 
-        // Services stop in the reverse order: first those who make work, then the server, whose requests still need the
+        // Services stop in the reverse order: first those that create work, then the server, whose requests still need the
         // batcher and the sequencer, and these two at the end.
         let services: [any Service] = [
             sequencer, reports, hinter, listening.service(server), dispatcher, listener, rounds, deliverer, watch,
@@ -173,17 +176,18 @@ public enum SchemaMigration {
     /// Names this build of the schema.
     public static var build: String { Migrator.build }
 
-    /// Applies what is missing, and returns the names of the tables that were applied, and `verbs` if functions were
-    /// installed; nothing when the database is of this build already.
+    /// Applies what is missing. Returns the names of the tables that were applied, and `verbs` if functions were installed;
+    /// nothing when the database is of this build already.
     ///
-    /// - Throws: `SchemaRefusal` when nothing leads from the database to this build, or coordinators use it.
+    /// - Throws: `SchemaRefusal` when no migration leads from the database to this build, or while coordinators use the database.
     public static func migrate(database: String) async throws -> [String] {
         try await Migrator(PostgresConfiguration(database)).migrate()
     }
 
-    /// Makes sure that no table has lost rows that others tell of: a database that is not looked after otherwise may have lost some while nobody used it.
+    /// Checks that no table has lost rows that other tables refer to. A database without other supervision may have lost
+    /// rows while it was not in use.
     ///
-    /// - Throws: `PostgresError`, of which `damage(in:)` makes words.
+    /// - Throws: `PostgresError`, which `damage(in:)` turns into a message.
     public static func checkRows(database: String) async throws {
         try await Migrator(PostgresConfiguration(database)).checkRows()
     }
@@ -193,9 +197,10 @@ public enum SchemaMigration {
         if case .connection? = error as? PostgresError { true } else { false }
     }
 
-    /// What a failure says of the files of the database, if they are at fault: class XX, an undefined file, or a database whose directory is gone.
+    /// The message of a failure that damaged files of the database cause: class XX, an undefined file, or a database whose
+    /// directory is gone. `nil` for other failures.
     public static func damage(in error: any Error) -> String? {
-        // Where the schema is installed, nothing else makes a function or a table that no record is there of.
+        // Only the migrator makes functions and tables. If one exists without the migrator's record of it, the record was lost.
         guard let error = error as? PostgresError, error.isDamage || ["42723", "42P07"].contains(error.sqlState?.code)
         else { return nil }
         return "\(error)"

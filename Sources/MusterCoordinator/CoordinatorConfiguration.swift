@@ -1,6 +1,6 @@
 public import MusterCore
 
-/// How a coordinator runs. Plain values; the program that starts the coordinator reads them from wherever they come.
+/// The configuration of a coordinator: plain values, which the program that starts the coordinator fills in.
 public struct CoordinatorConfiguration: Sendable {
     /// The database: a libpq connection string or URI; may hold a password.
     public var database: String
@@ -8,7 +8,8 @@ public struct CoordinatorConfiguration: Sendable {
     public var listenHost = "127.0.0.1"
     /// The port to listen on; 0 takes any free one.
     public var listenPort = 7300
-    /// Names and addresses, beside that to listen on, under which it is asked: behind a reverse proxy, or by workers of other machines.
+    /// Names and addresses under which clients reach the coordinator, in addition to the address to listen on: behind a
+    /// reverse proxy, or from workers on other machines.
     public var hosts: [String] = []
     /// The token that allows everything; a secret.
     public var adminToken: String?
@@ -20,13 +21,13 @@ public struct CoordinatorConfiguration: Sendable {
     public var longPoll: Duration = Limits.longPoll
     /// The most connections to one origin in the whole fleet, where the origin has no cap of its own.
     public var maxConnectionsPerOrigin: Int32 = 8
-    /// How many bytes per second the whole fleet may fetch; as many as come when absent. Every coordinator of a database must be
-    /// given the same.
+    /// The rate of the whole fleet, in bytes per second; unlimited when absent. Every coordinator of a database must have
+    /// the same value.
     public var maxBytesPerSecond: Int64?
     /// Networks that workers may fetch from although they are not of the public Internet (range contract, row 39).
     public var allowedAddresses: [AddressRange] = []
-    /// Whether all others of those are refused although the coordinator listens on loopback alone, as one behind a reverse proxy
-    /// does. Where others reach it directly, they always are.
+    /// Whether all other non-public networks are refused even if the coordinator listens on loopback only, as it does
+    /// behind a reverse proxy. A coordinator that other machines reach directly always refuses them.
     public var guardsAddresses = false
     /// The bound on the first wait after a failure; it doubles with every further one.
     public var retryBase: Duration = .seconds(1)
@@ -36,37 +37,37 @@ public struct CoordinatorConfiguration: Sendable {
     public var minimumChunk: ByteCount = Limits.chunk.lowerBound
     /// The largest chunk.
     public var maximumChunk: ByteCount = Limits.chunk.upperBound
-    /// Connections to the database. The background rounds take half of them at the most (`RoundTable`), those who only read a quarter (`ReadersShare`), the
-    /// other requests the rest; one more, which is not of these, listens for hints.
+    /// Connections to the database. The background rounds take at most half of them (`RoundTable`), read-only requests a
+    /// quarter (`ReadersShare`), and the other requests the rest. One additional connection listens for hints.
     public var databaseConnections = 8
     /// How long a lease may go without progress although its session lives.
     public var stallLimit: Duration = .seconds(600)
-    /// Whether every worker of this database is a child of this coordinator's process: then no session can have outlived the
-    /// start, and what earlier ones held is taken back at once.
+    /// Whether every worker of this database is a child of this coordinator's process. Then no session can have outlived
+    /// the start, and the leases of earlier sessions are taken back at once.
     public var ownsFleet = false
-    /// What else this coordinator's process does.
+    /// What this coordinator's process knows in addition to the database.
     public var ownProcess = OwnProcess()
-    /// How long events are kept: a reader that comes back later is told what it has missed.
+    /// How long events are kept. A reader that comes back later is told what it has missed.
     public var eventRetention: Duration = .seconds(30 * 86_400)
     /// How often a chunk is tried without progress.
     public var attempts: Int32 = Limits.attempts
-    /// How often a chunk is tried where nobody is reached of an origin that has not served lately, nobody answers in time, or a directory is closed to the
-    /// worker.
+    /// How often a chunk is tried while an origin that has not served lately can't be reached, no answer comes in time, or
+    /// the worker may not enter a directory.
     public var unreachedAttempts: Int32 = Limits.attempts
-    /// Whether the same process starts the database, and says what becomes of it.
+    /// Whether the same process starts the database, and reports its state.
     public var ownsDatabase = false
     /// Whether a file for which there is no room is tried again until there is.
     public var waitsForRoom = false
-    /// How many connections there may be, and how long their peers may keep it waiting.
+    /// The limits on the number of connections, and on how long their peers may keep the coordinator waiting.
     var connections = ConnectionLimits.ofThisProcess
-    /// How much those may have who only read; as much as goes with the connections when absent.
+    /// The limits of requests that only read; derived from the number of connections when absent.
     var readers: ReaderLimits?
     /// How events are delivered to subscriptions.
     var delivery = DeliveryPolicy()
-    /// Changes the table of rounds, for tests: one that fails, one that hangs, none at all.
+    /// Changes the table of rounds, for tests: a round that fails, a round that hangs, no rounds at all.
     var adjustRounds: @Sendable ([Round]) -> [Round] = { $0 }
 
-    /// The defaults, on a database.
+    /// A configuration with the default values, for this database.
     public init(database: String) {
         self.database = database
     }
@@ -76,13 +77,13 @@ public struct CoordinatorConfiguration: Sendable {
         HostName(listening: listenHost)?.isLoopback ?? false
     }
 
-    /// Which addresses workers may fetch from, and events may be delivered to: a person who reaches the coordinator from elsewhere must
-    /// not reach what lies behind it.
+    /// Which addresses workers may fetch from, and events may be delivered to. A user who reaches the coordinator from
+    /// another machine must not reach, through it, the private networks behind it.
     public var addressGuard: AddressGuard {
         AddressGuard(refusesPrivate: guardsAddresses || !isLoopback, allowed: allowedAddresses)
     }
 
-    /// Throws what is impossible or unsafe about the configuration.
+    /// Rejects an impossible or unsafe configuration.
     public func check() throws(ConfigurationRefusal) {
         guard isLoopback || (adminToken != nil && workerToken != nil) else {
             throw ConfigurationRefusal(
@@ -129,7 +130,7 @@ public struct CoordinatorConfiguration: Sendable {
         guard eventRetention > .zero, eventRetention <= Limits.eventRetention.upperBound else {
             throw ConfigurationRefusal("events must be kept for some time, at most 3650d")
         }
-        // Nobody floods a port that nobody knows.
+        // Port 0 takes a port that no other process knows, so it is not flooded.
         guard listenPort == 0 || connections.descriptors >= ConnectionLimits.leastDescriptors else {
             throw ConfigurationRefusal(
                 "this process may open \(connections.descriptors) files, and a coordinator needs "
@@ -142,9 +143,9 @@ public struct CoordinatorConfiguration: Sendable {
 }
 
 extension CoordinatorConfiguration: CustomStringConvertible, CustomReflectable {
-    /// Where it listens, and no secret: a configuration that is printed shows this.
+    /// The listening address, without secrets: a printed configuration shows only this.
     public var description: String { "CoordinatorConfiguration(\(listenHost):\(listenPort))" }
-    /// Shows no members, so that nothing that reflects shows a token or the database's password.
+    /// Shows no members, so that reflection shows neither a token nor the database's password.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -153,7 +154,7 @@ public struct ConfigurationRefusal: Error, Sendable, Hashable, CustomStringConve
     /// What is wrong, and what to do.
     public let description: String
 
-    /// A refusal.
+    /// A refusal with this description.
     public init(_ description: String) {
         self.description = description
     }

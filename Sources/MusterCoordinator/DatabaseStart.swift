@@ -4,12 +4,12 @@ import MusterStore
 
 /// Waits for a database that is started at the same time, as after a reboot.
 public enum DatabaseStart {
-    /// Between two looks.
+    /// The pause between two tries.
     private static let pause: Duration = .seconds(1)
 
-    /// Returns when the database takes connections. What keeps it from that is logged whenever it changes.
+    /// Returns when the database accepts connections. The reason for the wait is logged whenever it changes.
     ///
-    /// - Throws: `PostgresError` where it is no matter of time, as for a wrong password; `CancellationError`.
+    /// - Throws: `PostgresError` where waiting does not help, as for a wrong password; `CancellationError`.
     public static func wait(for database: String, logger: Logger) async throws {
         var told = ""
         while true {

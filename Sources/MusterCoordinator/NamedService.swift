@@ -2,8 +2,8 @@ public import ServiceLifecycle
 
 /// A service that is logged by the name of its type alone.
 ///
-/// The lifecycle logs what a service prints as, and a value prints all of its members: tokens, connection strings. Every
-/// service of Muster runs in this wrapper, so that none of them has to think of it.
+/// The lifecycle logs the description of a service, and the description of a value shows all of its members: tokens,
+/// connection strings. Every service of Muster runs in this wrapper, so that no service has to hide them by itself.
 public struct NamedService: Service, CustomStringConvertible {
     private let service: any Service
     /// The name of the service's type.

@@ -2,11 +2,11 @@ import Subprocess
 import Synchronization
 import SystemPackage
 
-/// Running a program as another account.
+/// Runs programs as another account.
 ///
-/// A small program of the system does it, which then executes the one that is meant and so keeps its process id.
-/// Subprocess could do it as well, but between `clone` and `execve` it calls `setgroups` and `setuid`, which in glibc
-/// wait for threads that the new process does not have: in a process with many threads that hangs now and then.
+/// A small program of the system switches the account and then executes the wanted program, which thus keeps the process
+/// id. Subprocess could switch it as well, but between `clone` and `execve` it calls `setgroups` and `setuid`, which in
+/// glibc wait for threads that the new process does not have: in a process with many threads that hangs now and then.
 enum AccountSwitch {
     /// A program and its arguments.
     struct Command: Sendable, Hashable {
@@ -20,7 +20,7 @@ enum AccountSwitch {
         return Command(try await prefix(for: account) + words)
     }
 
-    /// What works for an account here does so for as long as this process lives.
+    /// The prefixes that work here. They stay valid for as long as this process lives.
     private static let known = Mutex<[ServerAccount: [String]]>([:])
 
     private static func prefix(for account: ServerAccount) async throws -> [String] {
@@ -30,7 +30,8 @@ enum AccountSwitch {
         return prefix
     }
 
-    /// The first of the known programs that works here. What is only present may be the lesser one of a small system.
+    /// The first of the known programs that works here. A program that is only present may be the reduced version of a
+    /// small system.
     private static func findPrefix(for account: ServerAccount) async throws -> [String] {
         let (user, group) = (account.userID, account.groupID)
         let candidates = [

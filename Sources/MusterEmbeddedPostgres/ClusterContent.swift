@@ -1,11 +1,12 @@
-/// What every new cluster is filled with, so that this is done once on a machine, and copied from then on.
+/// The content of every new cluster. It is made once on a machine, and copied from then on.
 public struct ClusterContent: Sendable {
-    /// Names what `fill` makes: what is filled by another text is another content.
+    /// Identifies what `fill` makes: other content has another digest.
     public let digest: String
-    /// Fills the database of a new cluster with what may stand in any number of databases: nothing that one is told from another by.
+    /// Fills the database of a new cluster. The content is copied into any number of databases, so it must contain nothing
+    /// that identifies a database.
     public let fill: @Sendable (EmbeddedPostgres.Endpoint) async throws -> Void
 
-    /// A content.
+    /// A content with its digest.
     public init(digest: String, fill: @escaping @Sendable (EmbeddedPostgres.Endpoint) async throws -> Void) {
         self.digest = digest
         self.fill = fill

@@ -8,18 +8,18 @@ struct ClusterCreation: Sendable {
     let location: ClusterLocation
     let binaries: ServerBinaries
     let account: ServerAccount
-    /// What to copy instead of making everything anew; `nil` to make it anew.
+    /// The template to copy; `nil` to make everything anew.
     let template: ClusterTemplate?
 
     /// Raised with every change of how a cluster is made, so that templates of earlier versions are not used.
     static let recipe = 3
 
-    /// The superuser of the cluster, and the role that everything of Muster's connects as.
+    /// The superuser of the cluster, and the role as which all parts of Muster connect.
     static let user = "muster"
     /// The database that is made along with the cluster.
     static let database = "muster"
 
-    /// The settings without which no server starts. All else is told to it at each start.
+    /// The settings without which no server starts. All other settings are given at each start.
     static let settings = [
         ("postgresql.conf", "# Muster gives the settings at each start of the server.\n"),
         // A process that reaches the socket is trusted, as `initdb` writes it here.
@@ -27,11 +27,11 @@ struct ClusterCreation: Sendable {
     ]
 
     private static let temporaryPrefix = "data.new-"
-    /// Under these settings the log of a cluster that is made to be copied leaves nothing behind, and a segment of it takes no more
-    /// room than what is in it.
+    /// Settings under which a template is made: its log leaves no old segments behind, and a segment takes no more room
+    /// than its content.
     static let shortLog = ["autovacuum": "off", "wal_init_zero": "off", "wal_recycle": "off"]
 
-    /// Makes the cluster. The caller holds the owner's lock, so nobody else is at it.
+    /// Makes the cluster. The caller holds the owner's lock, so no other process works on it.
     func run() async throws {
         removeLeftovers()
         let suffix = UInt64.random(in: .min ... .max)
@@ -39,7 +39,7 @@ struct ClusterCreation: Sendable {
         try PrivateFiles.makePrivateDirectory(temporary, account: account)
 
         if try await template?.copy(into: temporary) != true { try await makeFiles(in: temporary) }
-        // Flushed once, at the end: until the rename nothing of it can be lost, since nothing of it counts.
+        // Flushed once, at the end: before the rename the files don't count, so nothing can be lost.
         try await binaries.makeDurable(temporary, account: account)
         try PrivateFiles.rename(temporary, to: location.dataDirectory)
         if let pointer = location.pointer {
@@ -50,18 +50,18 @@ struct ClusterCreation: Sendable {
     private func makeFiles(in directory: FilePath) async throws {
         let arguments = [
             "-D", directory.string, "-U", Self.user, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync",
-            // What a disk gives back in another way than it was written is an error then, and never a row.
+            // With checksums, data that a disk returns changed is an error, and never a row.
             "--data-checksums",
         ]
         try await PostgresTool(path: binaries.program("initdb"), arguments: arguments, account: account)
             .runSuccessfully()
-        // The one that is there anyway: a further database would be several hundred files more, in each cluster.
+        // Rename the existing database: a further database would add several hundred files to each cluster.
         try await Self.execute(
             "ALTER DATABASE postgres RENAME TO \(Self.database);\n", in: directory, database: "template1", binaries,
             account)
     }
 
-    /// Leaves the database of Muster's alone in a cluster whose server has stopped.
+    /// Drops all databases but Muster's from a cluster whose server has stopped.
     static func dropTemplateDatabases(
         of directory: FilePath, _ binaries: ServerBinaries, _ account: ServerAccount
     ) async throws {
@@ -69,7 +69,7 @@ struct ClusterCreation: Sendable {
         try await execute(sql.joined(), in: directory, binaries, account, settings: shortLog)
     }
 
-    /// Leaves an empty segment of the log in a cluster whose server has stopped.
+    /// Leaves only an empty segment of the log in a cluster whose server has stopped.
     static func shortenLog(of directory: FilePath, _ binaries: ServerBinaries, _ account: ServerAccount) async throws {
         let sql = "SELECT pg_switch_wal();\nCHECKPOINT;\n"
         try await execute(sql, in: directory, binaries, account, settings: shortLog)
@@ -91,8 +91,8 @@ struct ClusterCreation: Sendable {
         ).runSuccessfully()
     }
 
-    /// Removes what earlier runs began, as far as it goes: a program of one that was killed a moment ago may still write there. The next cluster has
-    /// a name of its own, and the next run that makes one removes the rest.
+    /// Removes the unfinished clusters of earlier runs, as far as possible: a program of a run that was killed a moment ago
+    /// may still write there. The next cluster has its own name, and the next run that makes a cluster removes the rest.
     private func removeLeftovers() {
         for name in (try? PrivateFiles.names(in: location.root)) ?? [] where name.hasPrefix(Self.temporaryPrefix) {
             try? PrivateFiles.removeTree(location.root.appending(name))

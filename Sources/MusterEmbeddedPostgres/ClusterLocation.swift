@@ -15,9 +15,9 @@ struct ClusterLocation: Sendable, Hashable {
     var dataDirectory: FilePath { root.appending("data") }
     /// The directory of the server's rotated logs.
     var logDirectory: FilePath { root.appending("log") }
-    /// What the server prints before its log collector runs, and whatever the supervisor prints; one start's worth.
+    /// What the server prints before its log collector runs, and what the supervisor prints; of the last start only.
     var startLog: FilePath { root.appending("start.log") }
-    /// Room that is kept for the server.
+    /// The file that keeps room for the server (`SpaceReserve`).
     var reserve: FilePath { root.appending("reserve") }
     /// Locked by the process that uses the cluster, for as long as it does.
     var ownerLock: FilePath { root.appending("owner.lock") }
@@ -26,16 +26,18 @@ struct ClusterLocation: Sendable, Hashable {
 
     /// The longest path of a socket: 107 bytes and the final zero fill `sun_path` (unix(7)).
     static let socketPathLimitBytes = 107
-    /// The longest path of a directory that the server's own files fit below: its paths end at 1,023 bytes, and it dies of longer ones.
+    /// The longest path of a root below which the server's own files fit: the server's paths are limited to 1,023 bytes,
+    /// and it ends when a path is longer.
     static let rootPathLimitBytes = 900
-    /// What the server calls its socket in the socket directory.
+    /// The name of the server's socket in the socket directory.
     static let socketName = ".s.PGSQL.5432"
 
     /// Decides where the cluster of a state directory is.
     ///
-    /// That is inside of it, unless its path is too long for a server, or the server's account differs from ours and cannot reach the place, as below a
-    /// directory of mode 0700: then the files go to `fallback/pg-<hash of the state directory>`, and a pointer file in
-    /// the state directory names that place from then on, wherever it is moved. A copy of it is not the one that this belongs to.
+    /// It is inside of the state directory, unless its path is too long for a server, or the server's account differs from
+    /// that of this process and cannot reach the place, as below a directory of mode 0700. Then the files go to
+    /// `fallback/pg-<hash of the state directory>`, and a pointer file in the state directory names that place from then
+    /// on, wherever the state directory is moved. The cluster does not belong to a copy of the state directory.
     static func resolve(
         stateDirectory: FilePath,
         account: ServerAccount,
@@ -60,17 +62,17 @@ struct ClusterLocation: Sendable, Hashable {
         if try PrivateFiles.status(local.dataDirectory) != nil { return local }
         if inside.string.utf8.count <= rootPathLimitBytes, try await canReach(inside, account: account) { return local }
 
-        // What stood at the path before, and was moved away, is another directory.
+        // The inode tells apart a state directory that stood at the same path before, and was moved away.
         let inode = try PrivateFiles.status(inside).map { "\($0.inode.rawValue)" } ?? ""
         let outside = fallback.appending("pg-\(hash(of: "\(stateDirectory) \(inode)"))")
         try PrivateFiles.makePassage(outside)
         return ClusterLocation(root: outside, pointer: pointer)
     }
 
-    /// The file that names the state directory whose cluster it is, where that is elsewhere.
+    /// The file that names the state directory of the cluster, where the cluster is outside of it.
     private var home: FilePath { root.appending("home") }
 
-    /// Another state directory than this one that the cluster belongs to, if that is still there and points to it.
+    /// A state directory other than this one that the cluster belongs to, if that still exists and points to the cluster.
     private func otherHome(than stateDirectory: FilePath) throws -> FilePath? {
         guard let text = try PrivateFiles.tail(home, limitBytes: 8 * 1024) else { return nil }
         let other = FilePath(String(text.prefix { $0 != "\n" }))
@@ -80,7 +82,7 @@ struct ClusterLocation: Sendable, Hashable {
             return text == "\(root)\n" ? try PrivateFiles.status(pointer) : nil
         }
         guard let there = try pointing(other), let here = try pointing(stateDirectory) else { return nil }
-        // One directory may be reached by two paths.
+        // Two paths may lead to the same directory.
         return (there.deviceID, there.inode) == (here.deviceID, here.inode) ? nil : other
     }
 
@@ -98,7 +100,7 @@ struct ClusterLocation: Sendable, Hashable {
         if !Self.canHoldSocket(directory) {
             directory = FilePath("/tmp/muster-\(Self.hash(of: root.string))")
         }
-        // Below the root nobody else makes any, and what stands in it is of no server that lives.
+        // Below the root no other user makes this directory, and no live server uses what is in it.
         if directory.starts(with: root) {
             try PrivateFiles.refuseOther(than: directory)
             if account.needsSwitch, try PrivateFiles.status(directory) != nil {
@@ -112,12 +114,12 @@ struct ClusterLocation: Sendable, Hashable {
     /// Removes a socket directory that is not inside of the root, if nothing is in it any more.
     func removeSocketDirectory(_ directory: FilePath) {
         guard !directory.starts(with: root) else { return }
-        // One that is in use, or that somebody else has removed, is none of our business.
+        // Errors don't matter: the directory may be in use, or another process may have removed it.
         _ = rmdir(directory.string)
     }
 
-    /// Whether a socket fits, and the path means nothing else to `unix_socket_directories` and to libpq's `host`, both
-    /// of which take lists separated by commas.
+    /// Whether a socket's path fits, and has no special meaning in `unix_socket_directories` and in libpq's `host`, both of
+    /// which take lists separated by commas.
     private static func canHoldSocket(_ directory: FilePath) -> Bool {
         let path = directory.appending(socketName).string
         let isPlain = path.utf8.allSatisfy { byte in
@@ -132,7 +134,8 @@ struct ClusterLocation: Sendable, Hashable {
         return isPlain && path.utf8.count <= socketPathLimitBytes
     }
 
-    /// Asks the kernel, by a process of that account, so that every kind of permission counts.
+    /// Whether an account can enter a directory. A process of that account asks the kernel, so that every kind of
+    /// permission counts.
     static func canReach(_ directory: FilePath, account: ServerAccount) async throws -> Bool {
         guard account.needsSwitch else { return true }
         let check = PostgresTool(
@@ -161,9 +164,9 @@ extension PrivateFiles {
         return try makeDirectory(path, permissions: permissions)
     }
 
-    /// Makes a directory of mode 0700 that belongs to an account, or makes sure that the one that exists is such.
+    /// Makes a directory of mode 0700 that belongs to an account, or makes sure that an existing directory is such.
     ///
-    /// In a place that everybody writes to, somebody else may have made it first, to read what goes through it.
+    /// In a place that every user can write to, another user may have made it first, to read what goes through it.
     static func makePrivateDirectory(_ path: FilePath, account: ServerAccount) throws {
         let isNew = try makeDirectory(path, permissions: 0o700)
         guard let found = try status(path) else {
@@ -172,7 +175,7 @@ extension PrivateFiles {
         guard found.type == .directory else {
             throw EmbeddedPostgresError.socketDirectoryRefused(path: path, reason: "it is not a directory")
         }
-        // One that root made may have been left by a crash before it was given away.
+        // A crash may have left a directory that root made before it was given to the account.
         if account.needsSwitch, isNew || found.userID.rawValue == 0 {
             try give(path, to: account)
         } else if found.userID.rawValue != account.userID {

@@ -1,10 +1,10 @@
 import SystemPackage
 
-/// The names and sizes of all files of a cluster: whether a copy, and what it was copied from, is whole.
+/// The names and sizes of all files of a cluster. They tell whether a copy, and its original, is complete.
 ///
-/// Bits that a disk has turned over are not noticed: PostgreSQL has checksums against these, and they cost something all the time.
+/// Flipped bits on a disk are not noticed: PostgreSQL has checksums against these, which have a permanent cost.
 struct ClusterManifest: Sendable, Hashable {
-    /// How long it may be, in bytes; that of a cluster with a thousand files is a tenth of it.
+    /// The longest manifest, in bytes; that of a cluster with a thousand files is a tenth of it.
     private static let limitBytes = 256 * 1024
 
     /// A line for each file, in order.
@@ -36,7 +36,7 @@ struct ClusterManifest: Sendable, Hashable {
         lines = text.split(separator: "\n")
     }
 
-    /// Writes it.
+    /// Writes the manifest to a file.
     func write(to path: FilePath) throws {
         try PrivateFiles.write(lines.joined(separator: "\n") + "\n", to: path)
     }

@@ -1,28 +1,30 @@
 import SystemPackage
 
-/// What is put right in a cluster by itself, since no data is in it.
+/// Repairs parts of a cluster that contain no data, without asking the user.
 struct ClusterMending: Sendable {
     let location: ClusterLocation
     let account: ServerAccount
-    /// Told what was done.
+    /// Called with each repair.
     let onNews: @Sendable (EmbeddedPostgres.StartNews) -> Void
 
-    /// Directories whose content is of no use to the next server. Most are always empty, so that copies by some programs lack them.
+    /// Directories whose content the next server does not need. Most are always empty, so that copies by some programs lack them.
     private static let directories = [
         "pg_commit_ts", "pg_dynshmem", "pg_logical", "pg_logical/mappings", "pg_logical/snapshots", "pg_notify",
         "pg_replslot", "pg_serial", "pg_snapshots", "pg_stat", "pg_stat_tmp", "pg_subtrans", "pg_tblspc", "pg_twophase",
     ]
-    /// Files that tell a server to take part in a replication or to begin with a backup. A private one does neither, and makes none of them.
+    /// Files that tell a server to take part in a replication or to begin with a backup. A private server does neither, and
+    /// makes no such files.
     private static let orders = ["standby.signal", "recovery.signal", "backup_label", "tablespace_map"]
-    /// Files that a server writes anew when it is started, and reads none of.
+    /// Files that a server writes anew at each start, and does not read.
     private static let notes = ["postmaster.opts"]
-    /// The settings that a server refuses to start with when they can't be read. They are the same for all clusters, and tell nothing of the data.
+    /// The settings files that a server must be able to read to start. They are the same for all clusters, and contain
+    /// nothing about the data.
     private static let settings =
         ClusterCreation.settings + [
             ("postgresql.auto.conf", "# Muster gives the settings at each start of the server.\n")
         ]
 
-    /// Makes ready what a start needs, before it.
+    /// Repairs, before a start, what the start needs.
     func prepare() throws {
         let data = location.dataDirectory
         let missing = try Self.directories.filter { try PrivateFiles.status(data.appending($0)) == nil }
@@ -44,14 +46,15 @@ struct ClusterMending: Sendable {
         }
     }
 
-    /// Writes settings again that a server has refused, by what it has said. False if it has refused none, or if they are as they are to be.
+    /// Writes the settings again that a server has refused, according to its log. Returns false if it has refused none, or
+    /// if they are correct.
     func renewSettings(refusedIn log: String) throws -> Bool {
         guard ClusterTrouble.blamesSettings(log) else { return false }
         var isNew = false
         for (name, text) in Self.settings {
             let path = location.dataDirectory.appending(name)
             let found = try PrivateFiles.status(path)
-            // Those that are not spoken of may be somebody's wish.
+            // A file that the log does not mention may be as the user wants it.
             guard log.contains(name),
                 try found?.type != .regular || PrivateFiles.tail(path, limitBytes: 1024) != text
             else { continue }
@@ -66,7 +69,7 @@ struct ClusterMending: Sendable {
         return isNew
     }
 
-    /// Puts the file of a server aside that names none: nobody works in the data directory.
+    /// Renames a server's file that names no server. No process works in the data directory then.
     func setServerFileAside() throws {
         let path = location.dataDirectory.appending(PostmasterFile.name)
         let kept = try setAside(path)

@@ -14,22 +14,22 @@ struct ClusterTemplate: Sendable {
     let binaries: ServerBinaries
     let account: ServerAccount
     let content: ClusterContent?
-    /// Whether it keeps the databases of which PostgreSQL makes others.
+    /// Whether it keeps `template0` and `template1`, of which PostgreSQL makes other databases.
     let hasTemplateDatabases: Bool
-    /// For the server that fills it.
+    /// The environment of the server that fills it.
     let environment: [String: String]
     let logger: Logger
 
     private static let prefix = "pg-template-"
     private static let temporaryPrefix = "pg-template.new-"
-    /// How many are kept, in all: those of other versions of PostgreSQL and of Muster go, the oldest first.
+    /// How many templates are kept in all: those of other versions of PostgreSQL and of Muster are removed, the oldest first.
     static let limit = 3
-    /// What is left of one that nobody finished is removed after this time.
+    /// The age after which an unfinished template is removed, in seconds.
     private static let leftoverAge = 3_600
-    /// With less room none is made: a template and its copy, and the server, must not fill the disk.
+    /// With less free space no template is made: a template, its copy and the server must not fill the disk.
     private static let leastFreeBytes: Int64 = 256 << 20
 
-    /// Where templates are kept: for root beside the clusters that it keeps elsewhere, for others in their cache directory.
+    /// The directory of templates: for root beside the clusters in `fallback`, for other users in their cache directory.
     /// `nil` when there is no such place.
     static func directory(environment: [String: String], fallback: FilePath, account: ServerAccount) -> FilePath? {
         if account.needsSwitch { return fallback }
@@ -81,13 +81,14 @@ struct ClusterTemplate: Sendable {
         return false
     }
 
-    /// Half a copy must not look like a cluster to `initdb`.
+    /// Empties a directory: half a copy must not look like a cluster to `initdb`.
     private func empty(_ cluster: FilePath) throws {
         try PrivateFiles.removeTree(cluster)
         try PrivateFiles.makePrivateDirectory(cluster, account: account)
     }
 
-    /// As the account that owns both: that way nothing is read or written that it may not, whatever stands in the template.
+    /// Copies as the account that owns both, so that nothing is read or written that this account may not, whatever the
+    /// template contains.
     private func copyTree(into cluster: FilePath) async throws {
         try await PostgresTool(
             path: "/bin/cp", arguments: ["-a", "\(data.string)/.", "\(cluster.string)/"], account: account
@@ -96,7 +97,7 @@ struct ClusterTemplate: Sendable {
 
     // MARK: Trust
 
-    /// Makes the directory of templates if it is missing, and makes sure that nobody else can put one there.
+    /// Makes the directory of templates if it is missing, and makes sure that no other user can put a template there.
     private func checkDirectory() throws {
         try PrivateFiles.makeDirectories(directory.removingLastComponent())
         _ = try PrivateFiles.makeDirectoryIfMissing(directory, permissions: account.needsSwitch ? 0o755 : 0o700)
@@ -105,7 +106,7 @@ struct ClusterTemplate: Sendable {
         }
     }
 
-    /// Whether there is a template, and it is ours. What is in it is looked at after it was copied.
+    /// Whether there is a template, and it belongs to this user. Its content is checked after it was copied.
     private func isSound() throws -> Bool {
         guard let status = try PrivateFiles.status(path), Self.isOwn(status),
             let cluster = try PrivateFiles.status(data), cluster.type == .directory,
@@ -115,14 +116,14 @@ struct ClusterTemplate: Sendable {
         return true
     }
 
-    /// A directory of this user, no link to one, that nobody else writes to.
+    /// Whether it is a directory of this user, not a link to one, that no other user can write to.
     private static func isOwn(_ status: Stat) -> Bool {
         status.type == .directory && status.userID.rawValue == geteuid() && status.permissions.rawValue & 0o022 == 0
     }
 
     // MARK: Making
 
-    /// Makes the template. Of two processes that do so at once, one is first, and the other one takes that.
+    /// Makes the template. If two processes do so at once, the first one publishes its template, and the other one uses that.
     private func make() async throws {
         let free = try SpaceReserve.freeBytes(in: directory)
         guard free >= Self.leastFreeBytes else {
@@ -149,7 +150,7 @@ struct ClusterTemplate: Sendable {
         try prune()
     }
 
-    /// Gives a template its name, unless somebody else was first.
+    /// Gives a template its name, unless another process was first.
     private func publish(_ whole: FilePath) throws {
         do {
             try PrivateFiles.rename(whole, to: path)
@@ -160,11 +161,11 @@ struct ClusterTemplate: Sendable {
         }
     }
 
-    /// Makes a cluster in a directory of its own, has it filled by a server of its own, and returns where it is.
+    /// Makes a cluster in its own directory, fills it by its own server, and returns its path.
     private func makeCluster(in work: FilePath) async throws -> FilePath {
         var configuration = EmbeddedPostgres.Configuration()
         configuration.usesTemplate = false
-        // All of it is flushed at the end, and counts for nothing before that.
+        // All of it is flushed at the end; before that, nothing of it is used.
         configuration.durability = .none
         configuration.settings = ClusterCreation.shortLog
         let server = EmbeddedPostgres(
@@ -189,7 +190,7 @@ struct ClusterTemplate: Sendable {
 
     // MARK: Removing
 
-    /// Removes a template. Its name is free at once, even if what somebody else has put there can't be removed.
+    /// Removes a template. Its name is free at once, even if its files belong to another user and can't be removed.
     private func discard(_ template: FilePath) throws {
         guard try PrivateFiles.status(template) != nil else { return }
         let aside = temporary()

@@ -1,32 +1,33 @@
 import SystemPackage
 
-/// What a server that has ended says of files that it can't use.
+/// Finds what a server that has ended says about files that it can't use.
 enum ClusterTrouble {
-    /// Words of the messages by which a server gives up for the sake of its files. Others say what it lacks: memory, room, a permission.
+    /// Words in the last messages of a server that ends because of its files. Other messages say what it lacks: memory,
+    /// room, a permission.
     private static let damages = [
         "pg_control", "control file", "checkpoint record", "incompatible with server", "could not load",
         "could not open file", "could not open directory", "could not read", "could not access status",
         "could not access the server configuration", "critical system index", "invalid page",
         "not a valid data directory", "is missing", "WAL", "redo", "\" does not exist",
     ]
-    /// Words that tell of files which are not the server's to use.
+    /// Words about files that the server has no permission to use.
     private static let permissions = ["ermission denied", "invalid permissions", "wrong ownership"]
-    /// What is no fault of the files, whatever file it is said of.
+    /// Words about failures that are not the fault of the files, whatever file is named.
     private static let others =
         permissions + [
             "Operation not permitted", "No space", "Too many open files", "Cannot allocate", "Input/output error",
             "Read-only",
             "terminating connection",
         ]
-    /// What comes before the words by which a server gives up.
+    /// The prefixes of the messages with which a server ends.
     private static let lastWords = ["PANIC:  ", "FATAL:  ", "postgres: ", "initdb: error: "]
 
-    /// The message that tells of damage in a server's log; `nil` where none does.
+    /// The message in a server's log that tells of damage; `nil` if there is none.
     static func damage(in log: String) -> String? {
         messages(in: log, after: lastWords).last { says($0, damages) && !says($0, others) }
     }
 
-    /// Whether a server has ended for the sake of its settings.
+    /// Whether a server has ended because of its settings.
     static func blamesSettings(_ log: String) -> Bool {
         !isDenied(in: log)
             && reason(in: log).map {
@@ -38,15 +39,16 @@ enum ClusterTrouble {
     /// Whether a server's log tells of a file or directory that the server may not use.
     static func isDenied(in log: String) -> Bool { says(log, permissions) }
 
-    /// Whether it tells of a disk that is full. The file is one that each first client writes, and which is written without its reason.
+    /// Whether a text tells of a full disk. The server writes the init file at the first connection of a client, and logs a
+    /// failure of that without its cause.
     static func isOfFullDisk(_ text: String) -> Bool { says(text, ["No space left", "could not write init file"]) }
 
-    /// The message that does so, if it can be told from others.
+    /// The message about such a file or directory, if the log has it in a known form.
     static func denial(in log: String) -> String? {
         messages(in: log, after: ["LOG:  "] + lastWords).first { says($0, permissions) }
     }
 
-    /// The message that tells of something that nobody may change.
+    /// The message about a file that no user may change.
     static func immutability(in log: String) -> String? {
         messages(in: log, after: lastWords).last { says($0, ["Operation not permitted"]) }
     }
@@ -57,7 +59,7 @@ enum ClusterTrouble {
     private static func messages(in log: String, after marks: [String]) -> [String] {
         log.split(separator: "\n").compactMap { line in
             marks.lazy.compactMap { line.ranges(of: $0).last?.upperBound }.first.map { start in
-                // A client tells of it within its own words, with the SQLSTATE.
+                // The text of a client's error has the SQLSTATE before the message.
                 String(line[start...].trimmingPrefix(#/[0-9A-Z]{5}: /#))
             }
         }
@@ -74,12 +76,12 @@ extension ClusterLocation {
         .damaged(dataDirectory: dataDirectory, files: removable, reason: reason)
     }
 
-    /// The error that says that files belong to somebody else than the account that the server runs as.
+    /// The error that says that files belong to a user other than the account that the server runs as.
     func foreign(_ reason: String, _ account: ServerAccount) throws -> EmbeddedPostgresError {
         .foreignOwner(dataDirectory: dataDirectory, files: try given, account: account.name, reason: reason)
     }
 
-    /// What keeps a server from its files, by what it has said; `nil` where it says nothing of them.
+    /// What keeps a server from its files, according to its log; `nil` where the log says nothing about them.
     func trouble(in log: String, _ account: ServerAccount) async throws -> EmbeddedPostgresError? {
         if ClusterTrouble.isDenied(in: log) {
             if let barrier = try await barrier(account) { return barrier }
@@ -93,7 +95,8 @@ extension ClusterLocation {
         return ClusterTrouble.damage(in: log).map(damaged)
     }
 
-    /// The error that says which directories keep an account from the data, whatever it owns there; `nil` where none does.
+    /// The error that names the directories that keep an account from the data, whatever it owns there; `nil` where no
+    /// directory does.
     private func barrier(_ account: ServerAccount) async throws -> EmbeddedPostgresError? {
         guard try await !Self.canReach(root, account: account) else { return nil }
         var directories: [FilePath] = []
@@ -107,7 +110,7 @@ extension ClusterLocation {
             account: account.name)
     }
 
-    /// The directories of the server's account that are there.
+    /// The existing directories that belong to the server's account.
     private var given: [FilePath] {
         get throws { try [dataDirectory, logDirectory].filter { try PrivateFiles.status($0) != nil } }
     }
@@ -117,7 +120,7 @@ extension ClusterLocation {
 }
 
 extension EmbeddedPostgres {
-    /// The error that says that the data of the server which runs is damaged; `nil` without one.
+    /// The error that says that the data of the running server is damaged; `nil` without a server.
     public func damaged(_ reason: String) -> EmbeddedPostgresError? {
         location?.damaged(ClusterTrouble.reason(in: "FATAL:  \(reason)") ?? reason)
     }

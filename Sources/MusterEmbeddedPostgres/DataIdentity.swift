@@ -1,13 +1,13 @@
 import SystemPackage
 
-/// Which data a server was started on, to tell it from what somebody puts in its place.
+/// Identifies the data that a server was started on, to notice that it was replaced.
 struct DataIdentity: Sendable, Hashable {
     private let device: UInt64
     private let inode: UInt64
 
-    /// The identity of what stands in a data directory; `nil` when nothing whole does.
+    /// The identity of the data in a data directory; `nil` when there is no complete data.
     init?(_ dataDirectory: FilePath) throws {
-        // The directory may stay when everything in it goes.
+        // A file identifies it: the directory may stay when everything in it is removed.
         guard let version = try PrivateFiles.status(dataDirectory.appending("PG_VERSION")) else { return nil }
         (device, inode) = (UInt64(version.deviceID.rawValue), UInt64(version.inode.rawValue))
     }

@@ -3,11 +3,12 @@ public import SystemPackage
 extension EmbeddedPostgres {
     /// How the server is tuned, and how long it may take.
     public struct Configuration: Sendable, Hashable {
-        /// How much a committed transaction is worth.
+        /// How durable a committed transaction is.
         public enum Durability: Sendable, Hashable {
             /// A commit survives any crash, of the machine too (I10).
             case full
-            /// No flush at all: a crash of the machine may lose the database. Only for tests that test no durability.
+            /// No flush at all: a crash of the machine may lose the database. Only for tests that test no durability, and
+            /// for making templates.
             case none
         }
 
@@ -23,12 +24,12 @@ extension EmbeddedPostgres {
         public var stopLimit: Duration = .seconds(30)
         /// How much room is kept for the server on its disk, in MiB, for when everything else is used up; 0 keeps none.
         public var reserveMiB = 0
-        /// Below which directory the data of a state directory goes that the server's account cannot reach.
+        /// The directory below which a cluster is kept if the server's account cannot reach its state directory.
         public var fallbackDirectory: FilePath = "/var/lib/muster"
         /// Whether a new cluster is copied from a template; one that is to become a template is not.
         var usesTemplate = true
-        /// Whether a copied cluster has the databases `template0` and `template1`, which `CREATE DATABASE` and `pg_upgrade` need, and nothing of Muster's
-        /// does: they are half of its files.
+        /// Whether a copied cluster has the databases `template0` and `template1`, which are half of its files. `CREATE
+        /// DATABASE` and `pg_upgrade` need them, Muster does not.
         public var hasTemplateDatabases = true
         /// Further settings of PostgreSQL by name, which win over those of this type.
         public var settings: [String: String] = [:]
@@ -49,7 +50,7 @@ extension EmbeddedPostgres {
                 "max_connections": "\(maxConnections)",
                 "shared_buffers": "\(sharedBuffersMiB)MB",
                 "max_worker_processes": "4",
-                // Everything is short; parallel plans would only want more shared memory than containers grant.
+                // All statements are short; parallel plans would only need more shared memory than containers grant.
                 "max_parallel_workers_per_gather": "0",
                 "jit": "off",
                 // No replica is ever attached, so that WAL need carry only what recovery reads.
@@ -61,7 +62,7 @@ extension EmbeddedPostgres {
                 "autovacuum": "on",
                 "autovacuum_naptime": "10s",
                 "autovacuum_vacuum_cost_limit": "1000",
-                // It is started again by who uses it, which sees why it does not start.
+                // The process that uses the server starts it again, and sees why it does not start.
                 "restart_after_crash": "off",
                 // A stopped coordinator (F4) must not hold its locks and its snapshot for long.
                 "idle_in_transaction_session_timeout": "30s",
@@ -94,7 +95,7 @@ extension EmbeddedPostgres {
                 + values.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
         }
 
-        /// The room that is kept in a place.
+        /// The space reserve in a location.
         func reserve(_ location: ClusterLocation) -> SpaceReserve {
             SpaceReserve(path: location.reserve, size: Int64(reserveMiB) << 20)
         }

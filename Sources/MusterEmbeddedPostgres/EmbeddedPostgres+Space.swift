@@ -5,17 +5,17 @@ extension EmbeddedPostgres {
     public struct Space: Sendable, Hashable {
         /// A directory of that disk.
         public let directory: FilePath
-        /// Bytes that anybody may take.
+        /// Bytes that any process may take.
         public let freeBytes: Int64
         /// Bytes that are kept for the server.
         public let keptBytes: Int64
-        /// Bytes of those which are free that the server is to have: what is kept for it was given to it, or to somebody who was faster.
+        /// Free bytes that the server is to have: they were kept for it, and given back to it or to a process that was faster.
         public let owedBytes: Int64
-        /// Files that anybody may make; `nil` where they are not counted.
+        /// Files that any process may make; `nil` where they are not counted.
         public let freeFiles: Int64?
 
-        /// What the server lacks; `nil` if it has room. One that lacked room has it again as soon as it could be started there, which is later than it
-        /// is in danger: so what is told of it does not flicker.
+        /// What the server lacks; `nil` if it has room. A server that lacked room has it again only when it could be
+        /// started there, which takes more than the bound of danger. So the reported state does not flicker.
         public func lack(after before: EmbeddedPostgresError?) -> EmbeddedPostgresError? {
             if let freeFiles, freeFiles < SpaceReserve.leastFiles {
                 return .filesFull(directory: directory, neededFiles: SpaceReserve.leastFiles, freeFiles: freeFiles)

@@ -9,8 +9,8 @@ public import SystemPackage
 /// - Root runs it as `postgres`, or else as `nobody`, since PostgreSQL refuses to run as root. That account then owns
 ///   the data, log and socket directories, and nothing else. Where it cannot reach the state directory, the cluster is
 ///   kept below ``Configuration/fallbackDirectory``, and the file `pg/location` in the state directory names it.
-/// - However this process ends, its supervisor shuts the server down. If that was killed as well, the server is left
-///   over; the next `start()` finds and adopts it.
+/// - However this process ends, its supervisor shuts the server down. If the supervisor was killed as well, the server goes
+///   on running; the next `start()` finds and adopts it.
 /// - One process at a time uses a state directory; a second one gets ``EmbeddedPostgresError/inUse(stateDirectory:processID:)``.
 public actor EmbeddedPostgres {
     /// How to shut down.
@@ -21,11 +21,11 @@ public actor EmbeddedPostgres {
         case immediate
     }
 
-    /// What a person should know of a start that goes on.
+    /// What the user should know of a start that is under way.
     public enum StartNews: Sendable, Hashable {
-        /// The server of an earlier process neither answers nor ends, and was waited for a few seconds.
+        /// The server of an earlier process neither answers nor ends, and the start has waited for it for a few seconds.
         case waiting(Predecessor)
-        /// Something without data was put right in the cluster, as the words say: nothing is lost by that.
+        /// A part of the cluster that contains no data was repaired, as the text says: nothing is lost by that.
         case mended(String)
     }
 
@@ -46,7 +46,7 @@ public actor EmbeddedPostgres {
     private let content: ClusterContent?
     private let logger: Logger
     private var state = State.stopped
-    /// The data of the last server, and where it was: a server that died of itself is started on no other.
+    /// The data of the last server, and its directory. A server that died by itself is started again on no other data.
     private var used: (directory: FilePath, data: DataIdentity?)?
 
     /// Prepares a server; nothing is touched before `start()`.
@@ -75,7 +75,7 @@ public actor EmbeddedPostgres {
     /// Makes the cluster if there is none, starts the server or adopts one that was left over, and waits until it
     /// accepts connections. While it runs, a further call only returns its endpoint.
     ///
-    /// - Parameter onNews: told what a person should know of the start.
+    /// - Parameter onNews: called with what the user should know of the start.
     /// - Throws: ``EmbeddedPostgresError``, or `CancellationError` when the task is cancelled; nothing is left running
     ///   then.
     public func start(onNews: @escaping @Sendable (StartNews) -> Void = { _ in }) async throws -> Endpoint {
@@ -120,8 +120,8 @@ public actor EmbeddedPostgres {
         )
     }
 
-    /// Stops the server, whether it was started or adopted, and waits for its end, also where nobody looks after it any more. Without a server it does
-    /// nothing.
+    /// Stops the server, whether it was started or adopted, and waits for its end, also where its supervisor was killed.
+    /// Without a server it does nothing.
     ///
     /// It takes no longer than ``Configuration/stopLimit`` and a few seconds: a fast shutdown that takes longer is
     /// followed by an immediate one. To stop during `start()`, cancel the task that called it.
@@ -137,7 +137,8 @@ public actor EmbeddedPostgres {
             case .fast:
                 break
             case .immediate:
-                // The supervisor's SIGINT would overtake this signal, so it is told only if this one did not do.
+                // The supervisor's SIGINT would overtake this signal, so the supervisor is told only after this one had
+                // time to work.
                 server.signal(SIGQUIT, logger: logger)
                 await server.supervisor.waitUntilEnded(limit: .seconds(10))
             }
@@ -169,14 +170,14 @@ public actor EmbeddedPostgres {
         }
     }
 
-    /// Whether there is no server any more, which is waited for.
+    /// Waits for the server's end for up to `limit`, and returns whether there is no server any more.
     public func hasEnded(within limit: Duration) async -> Bool {
         if case .running(let server) = state { await server.supervisor.waitUntilEnded(limit: limit) }
         return processID == nil
     }
 
-    /// Makes sure that the data of the server is still what the server was started on: to be called a few times a second, and where something it says is
-    /// strange.
+    /// Checks that the data of the server is still that on which the server was started. Call it a few times a second, and
+    /// when the server says something strange.
     ///
     /// - Throws: ``EmbeddedPostgresError/dataReplaced(dataDirectory:)``.
     public func checkData() throws {
@@ -184,7 +185,8 @@ public actor EmbeddedPostgres {
         throw EmbeddedPostgresError.dataReplaced(dataDirectory: used.directory)
     }
 
-    /// What keeps the server from its files, by what it has said since its start, and by what a client was told; `nil` where that says nothing of them.
+    /// What keeps the server from its files, by its log since its start, and by an error that a client got; `nil` where
+    /// these say nothing about files.
     public func trouble(telling text: String) async throws -> EmbeddedPostgresError? {
         switch state {
         case .running(let server), .stopping(let server):
@@ -193,8 +195,8 @@ public actor EmbeddedPostgres {
         }
     }
 
-    /// Whether the server failed, or did not start, for want of room on its disk: by what is told of it and stands in its log, since that could not be
-    /// written, or because there is no more room than a start leaves.
+    /// Whether the server failed, or did not start, for lack of room on its disk. The error or the log says so, the log
+    /// could not be written, or there is no more room than a start leaves.
     public func lacksRoom(behind error: any Error) -> Bool {
         if case .serverExited(_, log: "") = error as? EmbeddedPostgresError { return true }
         if ClusterTrouble.isOfFullDisk("\(error)\n\(location?.logTail() ?? "")") { return true }
@@ -202,8 +204,8 @@ public actor EmbeddedPostgres {
         return free.map { $0 <= SpaceReserve.leastBytes } ?? false
     }
 
-    /// Looks after the room that is kept for the server: to be called a few times a second. `nil` without a server, or when
-    /// none is kept.
+    /// Gives up and takes back the room that is kept for the server, as needed: call it a few times a second. Returns `nil`
+    /// without a server, or when no room is kept.
     ///
     /// - Throws: ``EmbeddedPostgresError``.
     public func tendReserve() throws -> Space? {
@@ -233,14 +235,14 @@ public actor EmbeddedPostgres {
     }
 }
 
-/// A server that accepts connections, and what keeps it ours.
+/// A server that accepts connections, with the supervisor and the lock that keep it for this process.
 struct RunningServer: Sendable {
     let endpoint: EmbeddedPostgres.Endpoint
     let processID: Int32
     let location: ClusterLocation
-    /// Who it runs as.
+    /// The account it runs as.
     let account: ServerAccount
-    /// What it was started on.
+    /// The data it was started on.
     let data: DataIdentity?
     let supervisor: Supervisor
     /// Held for as long as the server is used.
@@ -249,7 +251,7 @@ struct RunningServer: Sendable {
     /// Signals the server, unless its data directory names another process by now.
     func signal(_ number: Int32, logger: Logger) {
         do {
-            // Where somebody has taken its file away, it is the child of a supervisor that has not ended.
+            // If its file was removed, it is the child of a supervisor that has not ended.
             let file = try PostmasterFile.read(dataDirectory: location.dataDirectory)
             guard file.map({ $0.processID == processID }) ?? (supervisor.ended == nil) else { return }
             guard kill(processID, number) == 0 else { throw Errno(rawValue: errno) }

@@ -3,8 +3,8 @@ public import SystemPackage
 
 /// Why a private PostgreSQL could not be started.
 ///
-/// Every case carries what somebody needs to put it right: the path, the account, the output of the tool or the end
-/// of the server's log.
+/// Every case carries what the user needs to put it right: the path, the account, the output of the tool or the end of the
+/// server's log.
 public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     /// No directory with both `initdb` and `postgres` was found. `searched` lists the places, in order.
     case serverBinariesNotFound(searched: [String])
@@ -21,19 +21,20 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case inUse(stateDirectory: FilePath, processID: Int32?)
     /// `start()` was called while the same object was starting or stopping.
     case busy
-    /// Files belong to another user than the one that the server runs as, `account`, as `reason` says. `files` is what has to belong to that user.
+    /// Files belong to a user other than `account`, which the server runs as; `reason` says which. `files` is what has to
+    /// belong to `account`.
     case foreignOwner(dataDirectory: FilePath, files: [FilePath], account: String, reason: String)
     /// The user that the server runs as, `account`, can't pass through `directories`, which are on the way to its data.
     case impassable(dataDirectory: FilePath, directories: [FilePath], account: String)
     /// The state directory points to a data directory outside of it that does not exist any more. Removing the
     /// pointer file starts with an empty database.
     case dataMissing(dataDirectory: FilePath, pointer: FilePath)
-    /// The state directory is a copy of another one, whose data is outside of both and belongs to that one. Removing the pointer file starts with an
-    /// empty database.
+    /// The state directory is a copy of another one. The data is outside of both, and belongs to the original. Removing the
+    /// pointer file starts with an empty database.
     case copied(stateDirectory: FilePath, original: FilePath, dataDirectory: FilePath, pointer: FilePath)
     /// The socket directory exists, but is not a private directory of the server's account.
     case socketDirectoryRefused(path: FilePath, reason: String)
-    /// The place of the templates of new clusters is not this user's own directory, to which nobody else can write.
+    /// The place of the templates of new clusters is not this user's own directory, or other users can write to it.
     case templateRefused(path: FilePath)
     /// A program of PostgreSQL's failed; `output` is the end of what it printed.
     case toolFailed(tool: String, status: String, output: String)
@@ -43,9 +44,9 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case serverExited(status: String, log: String)
     /// The server can't use its data, as `reason` says. `files` is what has to be removed to start with an empty database.
     case damaged(dataDirectory: FilePath, files: [FilePath], reason: String)
-    /// Nobody may change files of the server, root neither, as `reason` says: they are in `files`.
+    /// No user, not even root, may change files of the server, as `reason` says: they are in `files`.
     case immutable(dataDirectory: FilePath, files: [FilePath], reason: String)
-    /// Somebody has removed the data of a server that was used, or put other data in its place.
+    /// The data of a server that was in use was removed, or replaced by other data.
     case dataReplaced(dataDirectory: FilePath)
     /// The server was not ready within the limit; `log` is the end of its log.
     case notReady(limit: Duration, log: String)
@@ -57,7 +58,7 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
     case diskFull(directory: FilePath, neededBytes: Int64, freeBytes: Int64)
     /// The disk takes no more files: `neededFiles` have to be made at least, and `freeFiles` may be.
     case filesFull(directory: FilePath, neededFiles: Int64, freeFiles: Int64)
-    /// Where something `needed` belongs, something else stands.
+    /// Something else stands where something `needed` belongs.
     case misplaced(path: FilePath, needed: Needed)
     /// This user may not use a file of the cluster, which belongs to `owner`.
     case noAccess(path: FilePath, owner: String, isOwn: Bool)
@@ -74,14 +75,14 @@ public enum EmbeddedPostgresError: Error, Sendable, Hashable {
 }
 
 extension EmbeddedPostgresError {
-    /// Whether room on the disk is what is missing, so that it may be started once there is some.
+    /// Whether room on the disk is missing, so that the server may be started once there is some.
     public var isLackOfRoom: Bool {
         if case .diskFull = self { return true }
         if case .filesFull = self { return true }
         return false
     }
 
-    /// Whether the files of the server are at fault, and nothing brings them back.
+    /// Whether the files of the server are at fault, and can't be repaired.
     var isDamage: Bool {
         if case .damaged = self { true } else { false }
     }
@@ -89,8 +90,8 @@ extension EmbeddedPostgresError {
     /// Whether the server was ended from outside, which says nothing about whether it can be started.
     public var isKill: Bool { self == .serverKilled }
 
-    /// Whether a further start may succeed without anybody's doing: a server that was killed is none that can't be started, and memory or processes
-    /// that are lacking may be there a moment later.
+    /// Whether a further start may succeed without the user's help: a server that was killed can be started again, and
+    /// missing memory or processes may be there a moment later.
     public var mayPass: Bool {
         switch self {
         case .serverKilled, .serverExited, .notReady, .predecessorRunning, .toolFailed, .launchFailed, .fileOperation,
@@ -121,7 +122,7 @@ extension EmbeddedPostgresError: CustomStringConvertible {
         }
     }
 
-    /// One paragraph for a person, which says what to do where something can be done.
+    /// One paragraph for the user, which says what to do where something can be done.
     public var description: String {
         switch self {
         case .serverBinariesNotFound(let searched):
@@ -245,6 +246,6 @@ extension EmbeddedPostgresError: CustomStringConvertible {
         files.map { EmbeddedPostgres.quoted($0.string) }.joined(separator: " ")
     }
 
-    /// Rounded up, so that nothing that is missing is called 0.
+    /// Rounded up, so that a small lack is not shown as 0.
     private static func mebibytes(_ bytes: Int64) -> String { "\((bytes + (1 << 20) - 1) >> 20) MiB" }
 }

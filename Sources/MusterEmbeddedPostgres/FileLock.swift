@@ -3,20 +3,20 @@ import SystemPackage
 
 /// An advisory lock on a file, held until the object is freed or the process ends, in whatever way.
 ///
-/// It is `flock`'s, which belongs to the open file, not to the process: a child that is given the descriptor holds the
-/// lock with us, and goes on holding it without us.
+/// It is a lock of `flock`, which belongs to the open file, not to the process: a child that is given the descriptor holds
+/// the lock together with this process, and goes on holding it afterwards.
 final class FileLock: Sendable {
     /// The locked file.
     let descriptor: FileDescriptor
 
-    /// Gives the lock back, even if others have the descriptor: a child that was forked a moment ago has it until it
-    /// executes its program.
+    /// Gives the lock back, even if other processes have the descriptor: a child that was forked a moment ago has it until
+    /// it executes its program.
     func unlock() {
-        // An open descriptor of ours: there is no way for this to fail.
+        // The descriptor is open, so this can't fail.
         _ = flock(descriptor.rawValue, LOCK_UN)
     }
 
-    /// Locks the file, which is made if it is missing; nil if somebody else has locked it.
+    /// Locks the file, which is made if it is missing; nil if it is locked already.
     static func acquire(_ path: FilePath) throws -> FileLock? {
         try PrivateFiles.perform("lock", path) {
             let descriptor = try FileDescriptor.open(
@@ -35,8 +35,8 @@ final class FileLock: Sendable {
         }
     }
 
-    /// Writes this process's id into the file, for a process that finds it locked. A disk that has no room for that has none for a server, which is told
-    /// in full before that is started (`SpaceReserve.begin`).
+    /// Writes this process's id into the file, for a process that finds it locked. A full disk is ignored here: it has no
+    /// room for a server either, and `SpaceReserve.begin` reports that in full before the server is started.
     func sign(_ path: FilePath) throws {
         try PrivateFiles.perform("write", path) {
             guard ftruncate(descriptor.rawValue, 0) == 0 else { throw Errno(rawValue: errno) }

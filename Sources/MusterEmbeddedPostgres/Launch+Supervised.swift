@@ -21,8 +21,7 @@ struct Supervised: Sendable {
     /// Starts the server, and waits until it accepts connections.
     func start(lock: consuming FileLock, isNew: Bool) async throws -> RunningServer {
         let socketDirectory = try location.makeSocketDirectory(account: account)
-        // No server of this cluster is alive, so that a socket's lock file there is of the past, whatever its process
-        // id means by now.
+        // No server of this cluster is alive, so a socket's lock file there is stale, whatever process has its id by now.
         for name in [ClusterLocation.socketName, "\(ClusterLocation.socketName).lock"] {
             try PrivateFiles.removeFile(socketDirectory.appending(name))
         }
@@ -33,7 +32,7 @@ struct Supervised: Sendable {
         )
         var next: FileLock? = consume lock
         while true {
-            // The lock is the supervisor's: one that was kept here would be waited for below.
+            // The lock belongs to the supervisor: if it were kept here, `superviseNext` would wait for it.
             guard let lock = next.take() else { continue }
             let charge = Supervisor.Charge.start(program: binaries.program("postgres"), arguments: arguments)
             let supervisor = try await supervise(charge, lock: consume lock)
@@ -61,15 +60,15 @@ struct Supervised: Sendable {
         )
     }
 
-    /// Waits for the server to be ready; nil if it ended for the sake of settings that are written again now.
+    /// Waits for the server to be ready; nil if it ended because of settings that have been written again.
     private func ready(_ supervisor: Supervisor, isNew: Bool) async throws -> PostmasterFile? {
         while true {
-            // Read in this order: what ended after its file said "ready" is noticed in the next round.
+            // Read in this order: if the server ends after its file said "ready", the next round notices it.
             let ended = supervisor.ended
             if let ended {
                 if ended.isKill { throw EmbeddedPostgresError.serverKilled }
                 let log = location.logTail()
-                // A server that is not ready yet ends with any of its processes.
+                // A server that is not ready yet ends when any of its processes does.
                 if log.contains("was terminated by signal \(SIGKILL)") { throw EmbeddedPostgresError.serverKilled }
                 if try mending.renewSettings(refusedIn: log) { return nil }
                 if let trouble = try await location.trouble(in: log, account), !isNew || !trouble.isDamage {
@@ -113,15 +112,15 @@ struct Supervised: Sendable {
 }
 
 extension Launch {
-    /// Ends a server whose supervisor was killed: another one takes it over and is hung up on. Without such a server it does nothing. A caller who is
-    /// cancelled waits too.
+    /// Ends a server whose supervisor was killed: another supervisor takes it over, and is told to stop it. Without such a
+    /// server it does nothing. A cancelled caller waits too.
     func endLeftover(_ location: ClusterLocation, _ account: ServerAccount) async {
         await Task {
             do {
                 guard try PrivateFiles.status(location.dataDirectory.appending(PostmasterFile.name)) != nil else {
                     return
                 }
-                // A process that holds the lock was told to end the server.
+                // A supervisor that holds the lock was told to end the server.
                 let lock = try await superviseNext(location, account, deadline: .now + configuration.startLimit)
                 guard let file = try PostmasterFile.read(dataDirectory: location.dataDirectory),
                     try await file.isServer(of: location.dataDirectory)
@@ -139,12 +138,12 @@ extension Launch {
 }
 
 extension ClusterLocation {
-    /// The end of what the server has printed since its last start, for an error message: what is older is of no server that is spoken of.
+    /// The end of what the server has printed since its last start, for an error message: older text is about earlier servers.
     func logTail() -> String {
         let limit = 4 * 1024
         do {
             let start = try PrivateFiles.tail(startLog, limitBytes: limit) ?? ""
-            // Until then it prints here alone.
+            // Until then the server prints only here.
             guard start.contains("redirecting log output") else { return start }
             let newest = try PrivateFiles.names(in: logDirectory).map { name in
                 let path = logDirectory.appending(name)

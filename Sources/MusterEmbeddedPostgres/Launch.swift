@@ -8,17 +8,17 @@ struct Launch: Sendable {
     let environment: [String: String]
     let configuration: EmbeddedPostgres.Configuration
     let content: ClusterContent?
-    /// Told what a person should know of the start.
+    /// Called with what the user should know of the start.
     let onNews: @Sendable (EmbeddedPostgres.StartNews) -> Void
     let logger: Logger
 
-    /// How often files and processes are looked at while something is waited for.
+    /// How often files and processes are looked at during a wait.
     static let pollInterval: Duration = .milliseconds(20)
 
-    /// How often it is looked whether what has outlived a server has ended.
+    /// How often processes that have outlived a server are looked at.
     static let outlivingPause: Duration = .milliseconds(200)
 
-    /// From the state directory to a server that accepts connections.
+    /// Finds or makes the cluster, and returns its server when that accepts connections.
     func run() async throws -> RunningServer {
         try PrivateFiles.makeDirectories(absolute(stateDirectory))
         let state = try PrivateFiles.realPath(stateDirectory)
@@ -42,7 +42,7 @@ struct Launch: Sendable {
         }
     }
 
-    /// The owner's lock, for as long as the server is used.
+    /// Takes the owner's lock, for as long as the server is used.
     private func own(_ location: ClusterLocation, stateDirectory: FilePath) async throws -> FileLock {
         // The locks of a process that was killed a moment ago go with its last thread, and with the last child that
         // has not executed its program yet.
@@ -97,8 +97,8 @@ struct Launch: Sendable {
         return try await supervised.start(lock: consume supervision, isNew: isNew)
     }
 
-    /// The supervision lock. While an earlier supervisor holds it, its parent is dead (we hold the owner's lock), so
-    /// that it is about to stop its server: adopting that would mean to lose it a moment later.
+    /// Takes the supervision lock. While an earlier supervisor holds it, that supervisor's parent is dead (this process
+    /// holds the owner's lock), so that it is about to stop its server: an adopted server would be lost a moment later.
     func superviseNext(
         _ location: ClusterLocation, _ account: ServerAccount, deadline: ContinuousClock.Instant
     ) async throws -> FileLock {
@@ -144,7 +144,7 @@ struct Launch: Sendable {
             hasTemplateDatabases: configuration.hasTemplateDatabases, environment: environment, logger: logger)
     }
 
-    /// A cluster is made whole or not at all, so that one which lacks what every server needs was damaged since.
+    /// Refuses a cluster that lacks what every server needs. A cluster is made whole or not at all, so it was damaged since.
     private func refuseIncompleteData(_ location: ClusterLocation) throws {
         let data = location.dataDirectory
         guard try PrivateFiles.status(data) != nil, let missing = try PrivateFiles.missing(inCluster: data) else {
@@ -158,7 +158,7 @@ struct Launch: Sendable {
         if isNew, account.needsSwitch { try PrivateFiles.give(location.logDirectory, to: account) }
     }
 
-    /// The server that an earlier process left over, if there is one that can be used; nobody works in the data directory if there is none.
+    /// The server that an earlier process left over, if there is a usable one; if not, no process works in the data directory.
     private func leftover(
         _ location: ClusterLocation,
         binaries: ServerBinaries,
@@ -177,14 +177,14 @@ struct Launch: Sendable {
                 case .ready:
                     if try await answers(file, binaries: binaries) { return file }
                     silences += 1
-                    // Its socket may have been cleaned away; a server that nobody can reach is of no use.
+                    // Its socket may have been cleaned away; a server that can't be reached is of no use.
                     if silences == 10, kill(file.processID, SIGINT) != 0 {
                         throw EmbeddedPostgresError.fileOperation("signal", path: path, errno: Errno(rawValue: errno))
                     }
                 case .starting: break
                 case .stopping:
-                    // A fast shutdown may wait for one of the server's processes in vain. An immediate one kills what does not end; the next start
-                    // recovers from the log (F5).
+                    // A fast shutdown may wait for one of the server's processes in vain. An immediate shutdown kills the
+                    // processes that don't end; the next start recovers from the log (F5).
                     guard !isToldToQuit, ContinuousClock.now - beganAt > configuration.stopLimit else { break }
                     isToldToQuit = true
                     logger.warning("postgres.predecessor.stuck", metadata: ["postgres.pid": "\(file.processID)"])
@@ -192,7 +192,8 @@ struct Launch: Sendable {
                 }
             } else if try await ServerProcesses.working(in: location.dataDirectory, as: mending.account).isEmpty {
                 guard let file else {
-                    // The server may have come to its end, and taken its file away, since that was seen. Nobody is left who could do so from now on.
+                    // The server may have ended, and removed its file, since the file was seen. No process is left that
+                    // could remove it from now on.
                     if try PrivateFiles.status(path) != nil { try mending.setServerFileAside() }
                     return nil
                 }
@@ -213,8 +214,8 @@ struct Launch: Sendable {
         return nil
     }
 
-    /// Whether a server answers on its socket. Without `pg_isready`, which distributions pack with the client, what the
-    /// server wrote into its file has to do.
+    /// Whether a server answers on its socket. Without `pg_isready`, which distributions pack with the client, the status
+    /// in the server's file is trusted.
     private func answers(_ file: PostmasterFile, binaries: ServerBinaries) async throws -> Bool {
         guard let socketDirectory = file.socketDirectory else { return false }
         let program = binaries.program("pg_isready")

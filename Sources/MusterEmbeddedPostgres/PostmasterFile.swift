@@ -23,7 +23,7 @@ struct PostmasterFile: Sendable, Hashable {
     /// The name of the file in the data directory.
     static let name: FilePath.Component = "postmaster.pid"
 
-    /// Reads the file; nil when there is none, or none that was written to its end.
+    /// Reads the file; nil when there is none, or when its first line is no process id.
     static func read(dataDirectory: FilePath) throws -> PostmasterFile? {
         let path = dataDirectory.appending(name)
         guard try PrivateFiles.status(path)?.type == .regular,
@@ -54,8 +54,8 @@ struct PostmasterFile: Sendable, Hashable {
 
     /// Gives the file a process id that no process has, and leaves the rest as it is.
     ///
-    /// A server refuses to start while the process of the file is alive, even if that is somebody else's by now. The
-    /// file must not be removed either: by its shared memory key a new server finds backends that outlived theirs.
+    /// A server refuses to start while the process of the file is alive, even if that is another program by now. The file
+    /// must not be removed either: by its shared memory key a new server finds backends that outlived their server.
     func disown(dataDirectory: FilePath) throws {
         let path = dataDirectory.appending(Self.name)
         guard let text = try PrivateFiles.tail(path, limitBytes: 8 * 1024) else { return }

@@ -3,16 +3,16 @@ public import SystemPackage
 extension EmbeddedPostgres {
     /// The server of an earlier process, which has to answer or to end before there can be another one.
     public struct Predecessor: Sendable, Hashable {
-        /// Its process, or those that have outlived it, as far as they can be told.
+        /// Its process, or the processes that have outlived it, as far as they are known.
         public let processIDs: [Int32]
-        /// Those of its processes, and of the shells that look after it, that are stopped, as by SIGSTOP.
+        /// Its processes, and the shells that supervise it, that are stopped, as by SIGSTOP.
         public let stoppedIDs: [Int32]
-        /// Its files.
+        /// The directory of its files.
         public let dataDirectory: FilePath
-        /// How long it is waited for in all.
+        /// The limit of the whole wait for it.
         public let limit: Duration
 
-        /// A server that is waited for.
+        /// A server that a start waits for.
         public init(processIDs: [Int32], stoppedIDs: [Int32] = [], dataDirectory: FilePath, limit: Duration) {
             self.processIDs = processIDs
             self.stoppedIDs = stoppedIDs
@@ -20,19 +20,19 @@ extension EmbeddedPostgres {
             self.limit = limit
         }
 
-        /// After how long a wait for it is told: most servers have ended by then.
+        /// After how long a wait for it is reported: most servers have ended by then.
         static let telling: Duration = .seconds(4)
     }
 }
 
 extension EmbeddedPostgres.Predecessor: CustomStringConvertible {
-    /// Which one it is.
+    /// Names the server by its processes and its files.
     public var description: String {
         let processes = processIDs.isEmpty ? "of an unknown process" : Self.processes(processIDs)
         return "the PostgreSQL of an earlier run (\(processes), its files in \(dataDirectory))"
     }
 
-    /// How a person can end the wait.
+    /// How the user can end the wait.
     public var help: String {
         let lossless = "nothing that was committed is lost"
         if !stoppedIDs.isEmpty {
@@ -54,7 +54,8 @@ extension EmbeddedPostgres.Predecessor: CustomStringConvertible {
 }
 
 extension Launch {
-    /// Does something that may have to wait for the server of an earlier process, and tells of that wait once it is no short one.
+    /// Runs `wait`, which may have to wait for the server of an earlier process, and reports a wait that is longer than
+    /// `Predecessor.telling`.
     func tellingOfPredecessor<Value: Sendable>(
         _ location: ClusterLocation, _ account: ServerAccount, _ wait: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -73,12 +74,12 @@ extension Launch {
         }
     }
 
-    /// The server whose end is waited for, or what has outlived it.
+    /// The server that is to end, or the processes that have outlived it.
     func predecessor(
         of location: ClusterLocation, _ account: ServerAccount
     ) async throws -> EmbeddedPostgres.Predecessor {
         let data = location.dataDirectory
-        // A file that can't be read names nobody, and the wait is told all the same.
+        // A file that can't be read names no process, and the wait is reported all the same.
         let file = try? PostmasterFile.read(dataDirectory: data)
         let processIDs =
             if let file, try await file.isServer(of: data) { [file.processID] } else {

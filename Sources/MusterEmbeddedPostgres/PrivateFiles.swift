@@ -6,7 +6,7 @@ import SystemPackage
 ///
 /// They are all short: metadata of a handful of files, on a local disk, at start.
 enum PrivateFiles {
-    /// What stands at `path`, a symbolic link not being followed; nil when nothing does.
+    /// The status of `path`, without following a symbolic link; nil when nothing is there.
     static func status(_ path: FilePath) throws -> Stat? {
         do {
             return try path.stat(followTargetSymlink: false)
@@ -17,20 +17,21 @@ enum PrivateFiles {
         }
     }
 
-    /// Whether `path` is a file that can be executed by somebody.
+    /// Whether `path` is a file that at least one user can execute.
     static func isExecutable(_ path: FilePath) -> Bool {
         guard let status = try? path.stat() else { return false }
         return status.type == .regular && status.permissions.rawValue & 0o111 != 0
     }
 
-    /// The first of the files that is missing in a directory, or empty, or none, by which a server tells its data directory; `nil` if all are there.
+    /// The first of the files by which a server recognizes its data directory that is missing, empty or not a file; `nil`
+    /// if all are there.
     static func missing(inCluster directory: FilePath) throws -> String? {
         try ["PG_VERSION", "global/pg_control", "global/pg_filenode.map"].first {
             try status(directory.appending($0)).map { $0.type != .regular || $0.size == 0 } ?? true
         }
     }
 
-    /// The first file or directory of a tree that belongs to somebody else, itself included.
+    /// The first file or directory of a tree that belongs to another user, the root of the tree included.
     static func foreign(in path: FilePath, to account: ServerAccount) throws -> (path: FilePath, owner: ServerAccount)?
     {
         guard let found = try status(path) else { return nil }
@@ -43,7 +44,7 @@ enum PrivateFiles {
         return nil
     }
 
-    /// Refuses what stands where a directory of the cluster belongs, and is none.
+    /// Refuses anything but a directory where a directory of the cluster belongs.
     static func refuseOther(than directory: FilePath) throws {
         guard let found = try status(directory), found.type != .directory else { return }
         throw EmbeddedPostgresError.misplaced(path: directory, needed: .directory)
@@ -60,7 +61,7 @@ enum PrivateFiles {
         return false
     }
 
-    /// Makes a directory with all its parents, where they are missing; who else may enter them is for the umask to say.
+    /// Makes a directory with all its parents, where they are missing; the umask decides which other users may enter them.
     static func makeDirectories(_ path: FilePath) throws {
         var current = FilePath(root: path.root, [])
         for component in path.components {

@@ -1,15 +1,15 @@
 import SystemPackage
 
-/// What the system tells of a process.
+/// Reads what the system knows about a process.
 enum ProcessRecord {
-    /// The words that it was started with; none when there is no such process.
+    /// The words of its command line; none when there is no such process.
     static func words(of processID: Int32) throws -> [String] {
         try text("cmdline", of: processID).split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
     }
 
     /// Whether it is stopped, as by SIGSTOP or a debugger.
     static func isStopped(_ processID: Int32) throws -> Bool {
-        // Its name stands in parentheses before that, and may hold anything.
+        // The process's name stands in parentheses before the state, and may contain anything.
         let rest = try text("stat", of: processID).split(separator: ")", omittingEmptySubsequences: false).last ?? ""
         return ["T", "t"].contains(rest.split(separator: " ").first)
     }

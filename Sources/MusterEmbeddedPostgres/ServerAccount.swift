@@ -10,7 +10,7 @@ struct ServerAccount: Sendable, Hashable {
     var needsSwitch: Bool { userID != geteuid() }
 
     /// The account for a new data directory: PostgreSQL refuses to run as root, so for root it is `postgres`, or else
-    /// `nobody`; everybody else runs the server as themselves.
+    /// `nobody`; other users run the server as themselves.
     static func forNewCluster() throws -> ServerAccount {
         guard geteuid() == 0 else { return ServerAccount(userID: geteuid(), groupID: getegid()) }
         for name in ["postgres", "nobody"] {
@@ -19,7 +19,8 @@ struct ServerAccount: Sendable, Hashable {
         throw EmbeddedPostgresError.noServerAccount
     }
 
-    /// The account for a data directory that exists: its owner, as PostgreSQL demands. The directory of the log was made for the same.
+    /// The account for a data directory that exists: its owner, as PostgreSQL demands. The log directory must belong to the
+    /// same account.
     static func owning(_ location: ClusterLocation, status: Stat) throws -> ServerAccount {
         let account = ServerAccount(status)
         func canRunAs(_ account: ServerAccount) -> Bool {
@@ -28,7 +29,7 @@ struct ServerAccount: Sendable, Hashable {
         let logging = try PrivateFiles.status(location.logDirectory).map { ServerAccount($0) } ?? account
         guard canRunAs(account), logging.userID == account.userID else {
             let new = try forNewCluster()
-            // The one of both that was not changed.
+            // The owner of the directory whose owner was not changed.
             let right =
                 [account, logging].first { $0.userID == new.userID } ?? [account, logging].first(where: canRunAs)
             let owners = logging.userID == account.userID ? "" : ", and its log to \(logging.name)"
@@ -37,7 +38,7 @@ struct ServerAccount: Sendable, Hashable {
         return account
     }
 
-    /// Who owns a file.
+    /// The account that owns a file.
     init(_ owner: Stat) {
         (userID, groupID) = (owner.userID.rawValue, owner.groupID.rawValue)
     }
@@ -47,7 +48,7 @@ struct ServerAccount: Sendable, Hashable {
         (self.userID, self.groupID) = (userID, groupID)
     }
 
-    /// Whether the mode of a directory lets it pass through that.
+    /// Whether the mode of a directory lets the account pass through it.
     func canPass(_ directory: Stat) -> Bool {
         let bit: CInterop.Mode =
             directory.userID.rawValue == userID ? 0o100 : directory.groupID.rawValue == groupID ? 0o010 : 0o001

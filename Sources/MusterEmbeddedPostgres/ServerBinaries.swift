@@ -129,7 +129,7 @@ extension ServerBinaries {
         for directory in (environment["PATH"] ?? "").split(separator: ":") {
             let program = FilePath(String(directory)).appending("pg_config")
             guard PrivateFiles.isExecutable(program) else { continue }
-            // A pg_config that fails to run is one place less, no more: the usual places follow.
+            // A pg_config that fails to run only means one place less: the usual places follow.
             let outcome = try await PostgresTool(path: program, arguments: ["--bindir"]).run()
             if outcome.succeeded, let line = outcome.output.split(separator: "\n").first {
                 places.append(.configured(FilePath(String(line))))

@@ -2,8 +2,8 @@ import SystemPackage
 
 /// The processes of a server.
 enum ServerProcesses {
-    /// The processes of PostgreSQL that work in a data directory: a server, and what has outlived one. They are asked for as the account that they run
-    /// as, which root may not be able to do in a container.
+    /// The processes of PostgreSQL that work in a data directory: a server, and processes that have outlived a server. The
+    /// query runs as their account, since root may not be able to look at them in a container.
     static func working(in dataDirectory: FilePath, as account: ServerAccount) async throws -> [Int32] {
         let script = """
             for process in /proc/[0-9]*; do
@@ -16,7 +16,8 @@ enum ServerProcesses {
         ).run()
         return outcome.output.split(whereSeparator: \.isNewline).compactMap { Int32($0) }
     }
-    /// Those of the server in a data directory, and of the shells that look after it, that are stopped; none where the system does not tell.
+    /// The processes of the server in a data directory, and the shells that supervise it, that are stopped; none where the
+    /// system does not tell.
     static func stopped(in dataDirectory: FilePath, as account: ServerAccount) async throws -> [Int32] {
         let shells = try PrivateFiles.names(in: "/proc").compactMap { Int32($0) }.filter { id in
             Supervisor.isOne(startedBy: (try? ProcessRecord.words(of: id)) ?? [], for: dataDirectory)

@@ -1,7 +1,7 @@
 import Glibc
 import SystemPackage
 
-/// Room on the disk that is kept for the server: a file of blocks that are allocated and hold nothing.
+/// Room on the disk that is kept for the server: a file of allocated blocks without content.
 ///
 /// Files that are fetched next to a cluster may fill its disk to the last byte. A server that can't extend its log stops
 /// at once, and can't start again before there is room. So the room is taken first, and given to the server when the rest
@@ -9,7 +9,7 @@ import SystemPackage
 struct SpaceReserve: Sendable {
     /// The file.
     let path: FilePath
-    /// How large it is when there is room for it.
+    /// Its size when there is room for it, in bytes.
     let size: Int64
 
     /// What the files of a new cluster take: 40 MiB in PostgreSQL 15, of which 16 MiB are the first segment of its log. In a copy of
@@ -24,7 +24,7 @@ struct SpaceReserve: Sendable {
     /// With less than a segment of its log, the server is in danger.
     static let dangerBytes: Int64 = 16 << 20
 
-    /// Takes what may be taken before a start.
+    /// Takes the room that is available before a start.
     ///
     /// - Throws: ``EmbeddedPostgresError/diskFull(directory:neededBytes:freeBytes:)`` or
     ///   ``EmbeddedPostgresError/filesFull(directory:neededFiles:freeFiles:)`` when there is not even room for the server; then
@@ -49,7 +49,7 @@ struct SpaceReserve: Sendable {
         if target > 0 { keep(target) }
     }
 
-    /// Gives the room to the server when the disk is all but full, and takes it again when there is enough of it.
+    /// Gives the room to the server when the disk is nearly full, and takes it again when there is enough of it.
     func tend() throws -> EmbeddedPostgres.Space {
         let directory = path.removingLastComponent()
         let free = try Self.freeBytes(in: directory)
@@ -67,11 +67,11 @@ struct SpaceReserve: Sendable {
 
     /// Gives the room back.
     func release() {
-        // One that can't be deleted is found again by the next start.
+        // A file that can't be deleted is found again by the next start.
         _ = unlink(path.string)
     }
 
-    /// What the file system of a directory has.
+    /// The statistics of the file system of a directory.
     private static func space(in directory: FilePath) throws -> statvfs {
         var space = statvfs()
         while statvfs(directory.string, &space) != 0 {
@@ -95,13 +95,13 @@ struct SpaceReserve: Sendable {
         return overflow ? .max / 4 : Int64(clamping: min(bytes, UInt64(Int64.max / 4)))
     }
 
-    /// What the file takes.
+    /// The bytes that the file takes on the disk.
     private func keptBytes() throws -> Int64 {
         try PrivateFiles.status(path)?.sizeAllocated ?? 0
     }
 
-    /// Allocates `bytes`. Where the file system can't, or somebody was faster, there is less room or none: the server
-    /// works without.
+    /// Allocates `bytes`. Where the file system can't, or another process was faster, the file is removed: the server works
+    /// without.
     private func keep(_ bytes: Int64) {
         do {
             let descriptor = try FileDescriptor.open(

@@ -9,7 +9,7 @@ import SystemPackage
 /// executable. It runs in a session of its own, where no Ctrl-C of a terminal reaches it, and as the server's account,
 /// so that it can signal that account's processes only.
 final class Supervisor: Sendable {
-    /// What the supervisor looks after.
+    /// The server that the supervisor looks after.
     enum Charge: Sendable {
         /// A server that it starts.
         case start(program: FilePath, arguments: [String])
@@ -21,7 +21,7 @@ final class Supervisor: Sendable {
     private let outcome: Outcome
     private let end: Task<Void, Never>
 
-    /// Starts it.
+    /// Starts a supervisor.
     ///
     /// - Parameter lock: The supervision lock, which is handed over: the supervisor holds it for as long as it lives,
     ///   and this process no longer.
@@ -91,9 +91,9 @@ final class Supervisor: Sendable {
 extension Supervisor {
     /// How a server, or the shell that looks after it, has ended.
     struct End: Sendable {
-        /// For a person.
+        /// The status as text for the user.
         let text: String
-        /// Whether it was killed: it has not given up by itself, as one that aborts has.
+        /// Whether it was killed (SIGKILL). A process that aborts by itself does not count.
         let isKill: Bool
 
         init(text: String, isKill: Bool) {
@@ -118,7 +118,7 @@ extension Supervisor {
         func set(_ value: End) { end.withLock { $0 = value } }
     }
 
-    /// Our hold on the supervision lock, until the supervisor has it.
+    /// This process's hold on the supervision lock, until the supervisor has it.
     private final class Handover: Sendable {
         private let lock: Mutex<FileLock?>
         let descriptor: FileDescriptor
@@ -133,10 +133,10 @@ extension Supervisor {
 }
 
 extension Supervisor {
-    /// What the shell is called.
+    /// The name of the shell process in its arguments.
     private static let name = "muster-postgres"
 
-    /// Whether a process that was started by these words is a supervisor of the server in a data directory, or a watcher of one.
+    /// Whether a process that was started by these words is a supervisor, or its watcher, of the server in a data directory.
     static func isOne(startedBy words: [String], for dataDirectory: FilePath) -> Bool {
         guard let place = words.firstIndex(of: name) else { return false }
         return words.dropFirst(place + 2).first == dataDirectory.string
@@ -172,7 +172,7 @@ extension Supervisor {
 
         """
 
-    /// The server is nobody's child here. Its id is only good for as long as the data directory names it too.
+    /// The server is not a child here. Its id is only valid for as long as the data directory names it too.
     private static let adoptScript = """
         server=$1
         alive() {
@@ -182,8 +182,8 @@ extension Supervisor {
 
         """
 
-    /// Waits for the parent's end, then stops the server: SIGINT is the fast shutdown, SIGQUIT the immediate one. A watcher that is killed is followed by
-    /// another one.
+    /// Waits for the parent's end, then stops the server: SIGINT is the fast shutdown, SIGQUIT the immediate one. A watcher
+    /// that is killed is replaced.
     private static let watchScript = """
         watch() {
             (
@@ -206,7 +206,7 @@ extension Supervisor {
 
         """
 
-    /// The end of any child is a signal, which ends a `wait` with the number of that signal.
+    /// The end of any child raises SIGCHLD, which ends a `wait` with 128 plus the number of that signal.
     private static let waitScript = """
         trap : CHLD
         while :; do

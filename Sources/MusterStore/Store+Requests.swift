@@ -3,7 +3,7 @@ import MusterPostgres
 
 /// A request that changes something, as its caller names it (`Idempotency-Key`, I10).
 public struct NamedRequest: Sendable, Hashable {
-    /// The name, which no other request has.
+    /// The name, unique among requests.
     public let key: String
     /// A digest of what is asked for.
     public let about: String
@@ -15,9 +15,9 @@ public struct NamedRequest: Sendable, Hashable {
     }
 }
 
-/// What a request was answered.
+/// The stored answer to a request.
 public struct RequestAnswer: Sendable, Hashable {
-    /// The status, of 2xx, or 404 or 409.
+    /// The HTTP status: 2xx, 404 or 409.
     public let status: Int32
     /// The body.
     public let body: String
@@ -29,17 +29,18 @@ public struct RequestAnswer: Sendable, Hashable {
     }
 }
 
-/// Requests that are done once: every transaction of one begins with `claim_request`, which refuses it once the request has been answered (I10, fault F7).
+/// Requests that are done once. Each of their transactions begins with `claim_request`, which refuses the transaction once
+/// the request has been answered (I10, fault F7).
 extension Store {
-    /// The request that the current task serves; `nil` where nobody asked, or the caller gave it no name.
+    /// The request that the current Swift task serves; `nil` for background work and for requests without a key.
     @TaskLocal public static var request: NamedRequest?
 
-    /// A request was answered while it was served here: its answer is to be read, and nothing is to be done.
+    /// The request was answered by another process meanwhile. The caller reads that answer and does nothing else.
     public struct RequestAnswered: Error {}
 
-    /// What a request was answered before; `nil` where it was not.
+    /// The stored answer to a request; `nil` if there is none yet.
     ///
-    /// - Throws: `Refusal.keyReused` where its key was another request's.
+    /// - Throws: `Refusal.keyReused` if the key belongs to another request.
     public func answer(to request: NamedRequest) async throws -> RequestAnswer? {
         let rows = try await query("SELECT about, status, answer FROM requests WHERE key = \(request.key)")
         guard let row = rows.first else { return nil }
@@ -48,9 +49,9 @@ extension Store {
         return RequestAnswer(status: status, body: try row.decode("answer"))
     }
 
-    /// Keeps what a request is answered: from now on nothing is done for it any more.
+    /// Stores the answer to a request. From then on the request changes nothing any more.
     ///
-    /// - Returns: the answer, or that of another process which came first.
+    /// - Returns: the answer, or the answer of another process that was stored first.
     public func keep(_ answer: RequestAnswer, to request: NamedRequest) async throws -> RequestAnswer {
         let row = try await query(
             """
@@ -67,9 +68,10 @@ extension Store {
         return RequestAnswer(status: try row.decode("status"), body: try row.decode("answer"))
     }
 
-    /// Keeps that a request is refused, unless another process has begun to do it, whose answer is waited for then. What it did may be why this one refuses.
+    /// Stores the refusal of a request, unless another process has begun to serve it. In that case, waits for the answer of
+    /// that process: what it has done may be the reason for this refusal.
     ///
-    /// - Returns: the answer of the other one; `nil` where the request is refused.
+    /// - Returns: the answer of the other process; `nil` if the request is refused.
     public func keep(refusal: RequestAnswer, of request: NamedRequest) async throws -> RequestAnswer? {
         let kept = try await query(
             """
@@ -77,7 +79,7 @@ extension Store {
             VALUES (\(request.key), \(request.about), \(refusal.status), \(refusal.body)) ON CONFLICT (key) DO NOTHING RETURNING key
             """)
         guard kept.isEmpty else { return nil }
-        // It has answered as a rule by now, and may be gone.
+        // The other process has usually answered by now. It may also have died, so the wait is bounded.
         for _ in 0..<20 {
             if let answer = try await answer(to: request) { return answer }
             try await Task.sleep(for: .milliseconds(100))
@@ -85,7 +87,7 @@ extension Store {
         return nil
     }
 
-    /// Forgets requests that are older than `age`. Returns how many; there may be more when it is `limit`.
+    /// Deletes requests that are older than `age`. Returns their number; there may be more if it equals `limit`.
     public func dropRequests(olderThan age: Duration, limit: Int32 = 2_000) async throws -> Int64 {
         try await count(
             """
@@ -100,16 +102,17 @@ extension Store {
             """, waking: .nobody)
     }
 
-    /// Runs a transaction that may be repeated, also when nobody knows whether it was committed (fault F6), and wakes those who wait
-    /// for what it changes.
+    /// Runs a transaction that may be repeated, even when the outcome of its commit is unknown (fault F6), and wakes what
+    /// waits for its changes.
     func transaction<Answer: Sendable>(
         waking wake: Wake, _ body: @Sendable (PostgresConnection) async throws -> Answer
     ) async throws -> Answer {
         try await claimed(waking: wake, isRepeatable: true) { connection, _ in try await body(connection) }
     }
 
-    /// Runs the transaction of a request that is not run again for it, of which there is one: what it answered is known from then on.
-    /// For a request without a name it is not repeated either when nobody knows whether it was committed.
+    /// Runs a transaction that a request runs only once; a request has at most one. Its effect is stored with the request,
+    /// and a repetition of the request gets the stored effect. For a request without a key, the transaction is not repeated
+    /// when the outcome of its commit is unknown.
     func once<Effect: Codable & Sendable>(
         waking wake: Wake, _ body: @Sendable (PostgresConnection) async throws -> Effect
     ) async throws -> Effect {
@@ -127,7 +130,7 @@ extension Store {
         }
     }
 
-    /// Runs one statement that changes something.
+    /// Runs one statement that changes something, in a transaction that claims the request if there is one.
     func change(_ sql: SQL, deadline: ContinuousClock.Instant? = nil) async throws -> PostgresRows {
         guard Self.request != nil else { return try await query(sql, deadline: deadline) }
         return try await transaction(waking: .nobody) { try await $0.query(sql, deadline: deadline) }
@@ -155,7 +158,7 @@ extension Store {
         }
     }
 
-    /// What was done before for the request under way, and is not to be done again.
+    /// Claims the request under way. Returns the stored effect of its earlier transaction, which is not run again.
     private static func claim(on connection: PostgresConnection) async throws -> String? {
         guard let request else { return nil }
         return try await connection.query("SELECT claim_request(\(request.key), \(request.about))::text AS effect")[0]

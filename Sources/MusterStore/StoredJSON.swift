@@ -1,8 +1,8 @@
 import FoundationEssentials
 
-/// A stored value that is not what it has to be.
+/// A stored value that can't be read as the type it must have.
 ///
-/// It says where that stands and what is wrong there, never what it is: options hold secrets.
+/// It tells the place and the problem, but never the value: options hold secrets.
 public struct StoredValueError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The column, with its table.
     public var column: String
@@ -25,7 +25,7 @@ public struct StoredValueError: Error, Hashable, Sendable, CustomStringConvertib
     public var description: String { "\(column) of \(row) can't be read as \(requested): \(problem)" }
 }
 
-/// JSON as it is stored: checked before it was written, and read strictly.
+/// Stored JSON: checked before it is written, and read strictly.
 public enum StoredJSON {
     /// A stored document; throws `StoredValueError` when it is not one.
     public static func document<Document: Decodable>(
@@ -46,19 +46,19 @@ public enum StoredJSON {
         return try document(type, text, column: column, of: row)
     }
 
-    /// An object whose values are texts: digests, headers, labels. An absent one has none.
+    /// A JSON object whose values are texts (digests, headers, labels); empty if the column is NULL.
     public static func texts(
         _ text: String?, column: String, of row: String
     ) throws(StoredValueError) -> [String: String] {
         try document([String: String].self, ifAny: text, column: column, of: row) ?? [:]
     }
 
-    /// A value as it is stored.
+    /// The JSON text of a value, as it is stored.
     public static func text(_ value: (some Encodable)?) throws -> String? {
         try value.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
     }
 
-    /// What is wrong, in words of our own: those of the decoder may quote the value.
+    /// The problem in Muster's own words: the decoder's message may quote the value.
     private static func problem(_ error: any Error) -> String {
         guard let error = error as? DecodingError else { return "it was refused" }
         switch error {

@@ -1,7 +1,7 @@
 public import MusterCore
 public import MusterPostgres
 
-// The closed sets of texts that columns hold: what is none of them is refused where it is read.
+// The closed sets of texts that columns hold. Reading any other text is an error.
 
 extension TaskState: PostgresText {}
 extension GroupState: PostgresText {}

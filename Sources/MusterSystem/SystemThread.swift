@@ -1,7 +1,7 @@
 import Glibc
 public import SystemPackage
 
-/// A thread of its own for work that blocks, so that no thread of Swift's pool ever does. It must be joined or detached.
+/// A separate thread for work that blocks, so that no thread of Swift's pool is blocked. It must be joined or detached.
 public struct SystemThread: Sendable {
     private final class Work: Sendable {
         let body: @Sendable () -> Void
@@ -13,17 +13,17 @@ public struct SystemThread: Sendable {
 
     private let id: pthread_t
 
-    /// Starts a thread that ends with `body`.
+    /// Starts a thread that runs `body` and ends with it.
     ///
-    /// It takes no signal: those belong to the threads that expect them, and SIGPIPE of a write to a closed connection becomes EPIPE
+    /// It blocks all signals: they are for the threads that expect them, and SIGPIPE of a write to a closed connection becomes EPIPE
     /// without a change for the whole process.
     ///
-    /// - Throws: what the system says when it has no thread left.
+    /// - Throws: the system's error when it has no thread left.
     public init(_ body: @escaping @Sendable () -> Void) throws(Errno) {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         defer { pthread_attr_destroy(&attributes) }
-        // Enough for name resolution and TLS; buffers are on the heap. The usual 8 MiB for each thread would be waste.
+        // Enough for name resolution and TLS; buffers are on the heap. The usual 8 MiB for each thread would be wasted.
         pthread_attr_setstacksize(&attributes, 1 << 20)
 
         // A new thread inherits the mask.
@@ -49,7 +49,7 @@ public struct SystemThread: Sendable {
         self.id = id
     }
 
-    /// Waits until the thread is over. Blocks.
+    /// Blocks until the thread has ended.
     public func join() {
         pthread_join(id, nil)
     }

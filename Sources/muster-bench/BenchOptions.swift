@@ -43,7 +43,7 @@ struct BenchOptions: ParsableArguments {
             place: FilePath(directory))
     }
 
-    /// Measures, prints the tables, and writes what was asked for.
+    /// Measures, prints the tables, and writes the requested files.
     func report(_ measure: (Bench) async throws -> [Section]) async throws {
         let bench = try bench()
         var report = BenchReport(
@@ -58,7 +58,7 @@ struct BenchOptions: ParsableArguments {
 
 /// A command that measures something.
 protocol Benchmark: AsyncParsableCommand {
-    /// The options that all have.
+    /// The options of every benchmark.
     var common: BenchOptions { get }
 
     /// Measures, and returns a section for each comparison.

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The program: benchmarks of Muster beside other programs, which are run in turns on the same files.
+/// The program: benchmarks of Muster and of other programs, in turns on the same files.
 @main
 struct MusterBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,38 +1,39 @@
 import Synchronization
 
-/// Asks a server for a change, and attends to that until there is an answer.
+/// Asks a server for a change, and watches the server until there is an answer.
 ///
-/// Once a second the server is asked whether it is still there: one that is stopped, or that nothing leads to any more, would be waited for until the
-/// change's own time is over, which a long list doesn't have. An answer that is lost on a connection that stays open would be waited for as long: the request is
-/// sent once more beside the first, which its key makes harmless (I10). A list counts as sent for as long as the server takes something of it.
+/// Once a second the server is probed. Without that, a server that has stopped or become unreachable would be waited for until the timeout
+/// of the change, which a long list doesn't have. An answer that is lost on a connection that stays open would be waited for as long, so
+/// the request is sent once more beside the first; its idempotency key makes that harmless (I10). A list counts as being sent for as long
+/// as the server takes some of it.
 struct Attendance: Sendable {
     /// Sends a request to the server.
     let send: APISend
-    /// Asks whether it is there.
+    /// Asks whether the server is up.
     let probe: APIRequest
-    /// How long it may say nothing.
+    /// How long the server may stay silent.
     let patience: Duration
-    /// After how long a request without an answer is sent once more; and again after three times as long.
+    /// The time after which a request without an answer is sent once more, and again after three times as long.
     var firstPause = BodyProgress.usualPause
 
-    /// What happens meanwhile.
+    /// What happens while an answer is awaited.
     private enum Event: Sendable {
         case answer(APIResponse)
         case failure(any Error)
-        /// The server says nothing any more.
+        /// The server has stopped answering probes.
         case silence
-        /// The request has had no answer for so long that it is sent again.
+        /// The request has been without an answer for so long that it is sent again.
         case isDue(after: Duration)
-        /// There is nothing to wait for any more: the end of the last request is about to be told.
+        /// No request is running any more: the result of the last one is about to be reported.
         case over
     }
 
-    /// The most times that a request is sent.
+    /// How often a request is sent, at the most.
     private static let most = 4
 
     /// The first answer to a request.
     ///
-    /// - Throws: `Unreachable` where there is none.
+    /// - Throws: `Unreachable` if there is no answer.
     func answer(to request: APIRequest) async throws -> APIResponse {
         let progress = BodyProgress()
         let request = progress.noting(request)
@@ -50,13 +51,13 @@ struct Attendance: Sendable {
             tasks.addTask { try await wait(firstPause, progress) }
             while let event = try await tasks.next() {
                 switch event {
-                // One that can't be done now may wait for the first one, which is under way.
+                // A repetition that the server can't carry out now may be waiting for the first request, which is still running.
                 case .answer(let answer) where answer.status >= 500 && running > 1: running -= 1
                 case .answer(let answer): return answer
                 case .failure(let error):
                     running -= 1
                     guard running == 0 else { continue }
-                    // The server is there, and may have done what it was asked for: a repetition that is cut is no answer.
+                    // The server is up, and may have made the change. A repetition that was cut off says nothing about that.
                     guard sent > 1, sent < Self.most, error is Unreachable else { throw error }
                     begin(in: &tasks)
                 case .silence:
@@ -101,9 +102,9 @@ struct Attendance: Sendable {
         return .silence
     }
 
-    /// What the two sides of an exchange share.
+    /// The state that the two sides of an exchange share.
     private final class Exchange: Sendable {
-        /// How many requests may be answered yet; none once one was.
+        /// How many requests may still be answered; 0 after the first answer.
         let running = Mutex(0)
     }
 }

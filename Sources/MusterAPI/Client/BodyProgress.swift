@@ -1,16 +1,16 @@
 import Synchronization
 
-/// When something of a request's body was taken last: a long list is sent for a while, and only then is there an answer to wait for.
+/// When the server last took some of a request's body. A long list takes a while to send, and an answer is due only after that.
 public final class BodyProgress: Sendable {
-    /// How long nothing of a list is taken, and nothing is answered, before the request is sent once more.
+    /// The time without progress of a list and without an answer, after which the request is sent once more.
     public static let usualPause = Duration.seconds(10)
 
     private let last = Mutex(ContinuousClock.now)
 
-    /// Progress of a request that begins now.
+    /// The progress of a request that begins now.
     public init() {}
 
-    /// The request, which notes here whenever something of its stream is taken.
+    /// The request, changed so that it records here when some of its stream is taken.
     public func noting(_ request: APIRequest) -> APIRequest {
         guard case .stream(let make) = request.body else { return request }
         var request = request
@@ -25,7 +25,7 @@ public final class BodyProgress: Sendable {
         return request
     }
 
-    /// Returns once nothing has been taken for a while; of a request without a stream, since it began.
+    /// Returns once nothing has been taken for `pause`. For a request without a stream the time counts from its beginning.
     public func rest(for pause: Duration) async throws {
         while true {
             let idle = last.withLock { .now - $0 }

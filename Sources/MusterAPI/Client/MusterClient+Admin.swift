@@ -6,15 +6,15 @@ public enum GroupVerb: String, Sendable, CaseIterable {
     case seal
     /// Stop fetching and keep the bytes.
     case pause
-    /// Go on.
+    /// Continue after a pause.
     case resume
-    /// End and drop what is unfinished.
+    /// End the group or tasks, and drop what is unfinished.
     case cancel
-    /// Put failed tasks back with what they had.
+    /// Queue failed tasks again, with the bytes that they have.
     case retry
 }
 
-/// What becomes of the files of a removed group.
+/// What happens to the files of a removed group.
 public enum RemovedFiles: String, Sendable, CaseIterable {
     /// Finished files stay.
     case keep
@@ -25,8 +25,8 @@ public enum RemovedFiles: String, Sendable, CaseIterable {
 extension MusterClient {
     private static func path(_ group: String) -> String { "/v1/groups/" + PercentEncoding.encodeSegment(group) }
 
-    /// HTTP clients resolve empty and dotted parts of a path: a request about such a key would be one about its group.
-    /// No task has such a key.
+    /// HTTP clients resolve empty and dotted parts of a path: a request for such a key would become one for its group. No task has such a
+    /// key.
     private static func path(_ group: String, task key: String) throws(Problem) -> String {
         guard !key.isEmpty, key != ".", key != ".." else {
             throw Problem(.taskNotFound, "there is no task \"\(key)\" in the group")
@@ -56,11 +56,11 @@ extension MusterClient {
             as: Page<GroupDocument>.self)
     }
 
-    /// How long a verb on a whole group may take: it moves millions of tasks, some thousand at a time.
+    /// How long a verb on a whole group may take: it changes up to millions of tasks, a few thousand at a time.
     private static let verbTimeout = Duration.seconds(600)
 
-    /// `DELETE /v1/groups/{name}`: forgets the group, and has its finished files deleted if asked. Returns what is left of that to do.
-    /// A repetition after a lost answer that finds no group any more is done.
+    /// `DELETE /v1/groups/{name}`: removes the group, and its finished files if asked. Returns what is left to do. A repetition after a
+    /// lost answer counts as done if it finds no group.
     @discardableResult
     public func removeGroup(_ name: String, files: RemovedFiles = .keep) async throws -> RemovalDocument {
         let reply = try await exchange(
@@ -73,14 +73,14 @@ extension MusterClient {
         try await call("GET", "/v1/removals/\(PercentEncoding.encodeSegment(group))", as: RemovalDocument.self)
     }
 
-    /// `GET /v1/removals`: all of those.
+    /// `GET /v1/removals`: all removals with files that are still to be deleted.
     public func removals(after: String? = nil, limit: Int? = nil) async throws -> Page<RemovalDocument> {
         try await call(
             "GET", "/v1/removals", query: [("after", after), ("limit", limit.map(String.init))],
             as: Page<RemovalDocument>.self)
     }
 
-    /// `POST /v1/groups/{name}/remove`: forgets some tasks, all or none. After a repetition it is not known how many it were.
+    /// `POST /v1/groups/{name}/remove`: removes some tasks, all or none. After a repetition the number of removed tasks is unknown.
     public func removeTasks(
         _ keys: [String], of group: String, files: RemovedFiles = .keep
     ) async throws -> GroupDocument {
@@ -90,7 +90,7 @@ extension MusterClient {
         return reply.body == nil ? try await self.group(group) : try Self.group(of: reply)
     }
 
-    /// `DELETE /v1/groups/{name}/tasks/{key}`: forgets one task.
+    /// `DELETE /v1/groups/{name}/tasks/{key}`: removes one task.
     public func removeTask(_ key: String, of group: String, files: RemovedFiles = .keep) async throws {
         try await exchange(
             "DELETE", try Self.path(group, task: key), query: [("files", files.rawValue)], removes: true)
@@ -114,8 +114,8 @@ extension MusterClient {
     /// `POST /v1/groups/{name}/tasks` as a JSON array.
     ///
     /// - Parameters:
-    ///   - reopen: whether a group that is finished or sealed is opened for them, if one of them is new.
-    ///   - idempotencyKey: has a repetition tell what the first request did (I10).
+    ///   - reopen: whether a finished or sealed group is opened for the tasks, if one of them is new.
+    ///   - idempotencyKey: makes a repetition return what the first request did (I10).
     public func addTasks(
         _ tasks: [TaskRequest], to group: String, reopen: Bool = false, idempotencyKey: String? = nil
     ) async throws -> AddedDocument {
@@ -145,7 +145,7 @@ extension MusterClient {
             as: Page<TaskDocument>.self)
     }
 
-    /// `GET /v1/groups/{name}/tasks?trouble=true`: the tasks that go on after a failure, the one that failed last first.
+    /// `GET /v1/groups/{name}/tasks?trouble=true`: the tasks that continue after a failure, the latest failure first.
     public func tasksInTrouble(of group: String, limit: Int? = nil) async throws -> [TaskDocument] {
         try await call(
             "GET", Self.path(group) + "/tasks", query: [("trouble", "true"), ("limit", limit.map(String.init))],
@@ -163,14 +163,14 @@ extension MusterClient {
         try await call("GET", try Self.path(group, task: key) + "/explanation", as: ExplanationDocument.self)
     }
 
-    /// A group after a verb. What a repetition changed is not all that was changed.
+    /// A group after a verb. The count of a repetition does not cover all tasks that were changed, so it is dropped.
     private static func group(of reply: Reply) throws -> GroupDocument {
         var group = try reply.document(GroupDocument.self)
         if reply.isRepeated { group.changedTasks = nil }
         return group
     }
 
-    /// `POST /v1/groups/{name}/{verb}`. After a repetition it is not known how many tasks it changed.
+    /// `POST /v1/groups/{name}/{verb}`. After a repetition the number of changed tasks is unknown.
     public func apply(_ verb: GroupVerb, to group: String, keys: [String]? = nil) async throws -> GroupDocument {
         try Self.group(
             of: try await exchange(
@@ -181,9 +181,9 @@ extension MusterClient {
     /// `GET /v1/events`; waits up to `wait` for something to happen.
     ///
     /// - Parameters:
-    ///   - after: the last position that is known; without one the answer begins with the oldest event that is kept.
-    ///   - log: the log that the position is of, if that is known.
-    /// - Throws: `Problem` with the code `eventsGone` when events after the position are not kept any more, `otherLog` when it is of another log.
+    ///   - after: the last position that is known; without it the answer begins with the oldest event that is kept.
+    ///   - log: the log that the position belongs to, if that is known.
+    /// - Throws: `Problem` with the code `eventsGone` if events after the position are no longer kept, `otherLog` if the position is of another log.
     public func events(
         after: Int64?, of log: String? = nil, limit: Int? = nil, group: String? = nil, wait: Duration? = nil
     ) async throws -> EventsDocument {
@@ -215,7 +215,7 @@ extension MusterClient {
             as: Page<OriginDocument>.self)
     }
 
-    /// `PATCH /v1/origins/{key}`: sets what the fleet may do to an origin, known or not.
+    /// `PATCH /v1/origins/{key}`: sets the fleet's limits for an origin, known or not.
     public func setOrigin(_ key: String, _ patch: OriginPatch) async throws -> OriginDocument {
         try await call(
             "PATCH", "/v1/origins/" + PercentEncoding.encodeSegment(key), body: Self.json(patch),

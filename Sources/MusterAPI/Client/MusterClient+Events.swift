@@ -7,7 +7,7 @@ extension MusterClient {
         "/v1/subscriptions/" + PercentEncoding.encodeSegment(name)
     }
 
-    /// `GET /v1/consumers/{name}/events`: what comes after the consumer's place; waits up to `wait` for something to come.
+    /// `GET /v1/consumers/{name}/events`: the events after the consumer's place; waits up to `wait` for some.
     ///
     /// - Parameters:
     ///   - groups: a pattern of group names, with `*` and `?`.
@@ -25,11 +25,11 @@ extension MusterClient {
             timeout: Self.answerTime + (wait ?? .zero), as: EventsDocument.self)
     }
 
-    /// `POST /v1/consumers/{name}/ack`: everything up to the position has been dealt with. A place only moves forward: the
-    /// answer says where it stands.
+    /// `POST /v1/consumers/{name}/ack`: everything up to the position has been processed. A place only moves forward; the answer says where
+    /// it is.
     ///
-    /// - Parameter log: the log that the position is of.
-    /// - Throws: `Problem` with the code `otherLog` when it is of another one.
+    /// - Parameter log: the log that the position belongs to.
+    /// - Throws: `Problem` with the code `otherLog` if that is not the current log.
     public func acknowledge(
         _ position: Int64, of log: String? = nil, consumer name: String
     ) async throws -> ConsumerDocument {
@@ -38,9 +38,9 @@ extension MusterClient {
             as: ConsumerDocument.self)
     }
 
-    /// `PUT /v1/consumers/{name}/holder`: has the consumer for this holder, or renews that.
+    /// `PUT /v1/consumers/{name}/holder`: reserves the consumer for this holder, or renews the hold.
     ///
-    /// - Throws: `Problem` with the code `conflict` while another one has it.
+    /// - Throws: `Problem` with the code `conflict` while another holder has it.
     public func holdConsumer(
         _ name: String, holder: String, for length: Duration
     ) async throws -> ConsumerHoldDocument {
@@ -50,7 +50,7 @@ extension MusterClient {
             as: ConsumerHoldDocument.self)
     }
 
-    /// `DELETE /v1/consumers/{name}/holder`: gives the consumer back; nothing happens if another one has it.
+    /// `DELETE /v1/consumers/{name}/holder`: releases the consumer; has no effect if another holder has it.
     public func releaseConsumer(_ name: String, holder: String) async throws {
         try await exchange(
             "DELETE", Self.consumer(name) + "/holder?holder=" + PercentEncoding.encodeSegment(holder))
@@ -63,13 +63,13 @@ extension MusterClient {
             as: Page<ConsumerDocument>.self)
     }
 
-    /// `DELETE /v1/consumers/{name}`: forgets its place.
+    /// `DELETE /v1/consumers/{name}`: removes the consumer and its place.
     public func removeConsumer(_ name: String) async throws {
         try await exchange("DELETE", Self.consumer(name), removes: true)
     }
 
-    /// `POST /v1/subscriptions`. The answer holds the secret that was made, this once, if none was given. With an idempotency key
-    /// it is not lost with an answer that got lost (I10).
+    /// `POST /v1/subscriptions`. If no secret was given, the answer holds the secret that was made, only this once. With an idempotency key
+    /// a repetition after a lost answer returns it again (I10).
     public func createSubscription(
         _ subscription: SubscriptionRequest, idempotencyKey: String? = nil
     ) async throws -> SubscriptionDocument {
@@ -95,7 +95,7 @@ extension MusterClient {
         try await call("PATCH", Self.subscription(name), body: Self.json(patch), as: SubscriptionDocument.self)
     }
 
-    /// `DELETE /v1/subscriptions/{name}`: forgets it and its deliveries.
+    /// `DELETE /v1/subscriptions/{name}`: removes the subscription and its deliveries.
     public func removeSubscription(_ name: String) async throws {
         try await exchange("DELETE", Self.subscription(name), removes: true)
     }
@@ -113,7 +113,7 @@ extension MusterClient {
             as: Page<DeliveryDocument>.self)
     }
 
-    /// `POST /v1/deliveries/{id}/replay`: delivers the event once more, beginning the schedule anew.
+    /// `POST /v1/deliveries/{id}/replay`: delivers the event once more, with a fresh schedule.
     public func replay(delivery id: Int64) async throws -> DeliveryDocument {
         try await call("POST", "/v1/deliveries/\(id)/replay", as: DeliveryDocument.self)
     }

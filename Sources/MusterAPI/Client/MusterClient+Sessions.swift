@@ -15,12 +15,12 @@ extension MusterClient {
             timeout: .seconds(10) + .milliseconds(request.waitMilliseconds), inSession: true, as: SyncResponse.self)
     }
 
-    /// `DELETE /v1/sessions/{id}`: every write has stopped, what is still leased goes back.
+    /// `DELETE /v1/sessions/{id}`: every write has stopped, and the remaining leases are given back.
     public func closeSession(_ session: SessionID) async throws {
         try await exchange("DELETE", "/v1/sessions/\(session)", timeout: .seconds(5), inSession: true)
     }
 
-    /// `DELETE /v1/sessions/{id}?lost=true`: its process is gone without a word, what it held is taken back as if the session had expired.
+    /// `DELETE /v1/sessions/{id}?lost=true`: the process ended without closing its session; its leases are taken back as if the session had expired.
     public func loseSession(_ session: SessionID) async throws {
         try await exchange(
             "DELETE", "/v1/sessions/\(session)", query: [("lost", "true")], timeout: .seconds(5), inSession: true)

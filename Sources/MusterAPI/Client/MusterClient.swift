@@ -4,21 +4,21 @@ import Synchronization
 
 /// The typed client of a coordinator's HTTP API, over an injected `send`.
 ///
-/// With several servers it stays with one as long as that answers, and goes on to the next when it is unreachable or stopping. One that
-/// says nothing has a few seconds; if none answers in that time, they are asked again, and waited for. What changes something is asked of
-/// a server that has just said that it is there, and says so all the while. Every request may be repeated (I10), at the next server too.
-/// Every call throws `Problem` when the coordinator refuses, `Unreachable` when none answers, `UnexpectedAnswer` otherwise.
+/// With several servers the client stays with a server as long as it answers, and goes on to the next when it is unreachable or stopping. A
+/// silent server has a few seconds; if no server answers in that time, all are asked again with the full timeout. A change is sent only
+/// after a server has answered a probe, and the probes continue until its answer. Every request may be repeated (I10), at the next server
+/// too. Every call throws `Problem` when the coordinator refuses, `Unreachable` when no server answers, and `UnexpectedAnswer` otherwise.
 public final class MusterClient: Sendable {
     private let servers: [String]
-    /// Shows each server its token.
+    /// Sends a request with its server's token.
     private let send: APISend
-    /// Has a request sent to the servers, as often as it likes.
+    /// Carries out a request by sending it to the servers, as often as it decides.
     private let pass: Pass
     private let current: Current
 
-    /// How long an answer may take, beside what the request itself waits for.
+    /// How long an answer may take, in addition to the wait that the request itself asks for.
     public static let answerTime = Duration.seconds(30)
-    /// How much of that a server has while there are others that may answer sooner.
+    /// How much of that time a server has while other servers may answer sooner.
     static let firstAnswerTime = Duration.seconds(4)
 
     /// A client of one or more coordinators of the same database.
@@ -45,23 +45,23 @@ public final class MusterClient: Sendable {
         self.init(servers: servers, tokens: .common(token), send: send)
     }
 
-    /// The same client, whose requests are asked otherwise.
+    /// A copy of a client whose requests go through another `pass`.
     private init(_ other: MusterClient, pass: @escaping Pass) {
         (servers, send, current, self.pass) = (other.servers, other.send, other.current, pass)
     }
 
-    /// The server that answered last, for a client and all that are made of it: a silent one costs seconds once, and not with each request.
+    /// The server that answered last, shared by a client and all clients made from it, so that a silent server costs seconds only once.
     private final class Current: Sendable {
         let server = Mutex(0)
     }
 
-    /// Asks: `send` goes to the servers with a request, whose URL is the path.
+    /// Carries out a request: `send` sends it to the servers, and its URL is the path.
     public typealias Pass = @Sendable (_ request: APIRequest, _ send: APISend) async throws -> APIResponse
 
-    /// The same client, whose requests go through `pass` alone: it sends them by `send`, as often as it likes.
+    /// The same client, whose requests go through `pass` alone: it calls `send` as often as it decides.
     public func passing(_ pass: @escaping Pass) -> MusterClient { MusterClient(self, pass: pass) }
 
-    /// The same client, which asks each server once.
+    /// The same client, which asks each server only once.
     public var once: MusterClient { passing { try await $1($0) } }
 
     /// Sends a request to the first server that answers and decodes its JSON.
@@ -75,16 +75,16 @@ public final class MusterClient: Sendable {
         ).document(type)
     }
 
-    /// What a server said in the end.
+    /// The final answer of a server.
     struct Reply {
-        /// What was asked.
+        /// The request, as messages show it.
         let question: String
-        /// The body of a 2xx; `nil` where what was to be removed was not there any more when it was asked for again.
+        /// The body of a 2xx; `nil` if a repeated removal found nothing to remove.
         var body: [UInt8]?
-        /// Whether the request may have been done before, so that this is not all that it did.
+        /// Whether the request may have been carried out before, so that this answer does not tell everything that it did.
         let isRepeated: Bool
 
-        /// Its JSON.
+        /// The body's JSON.
         func document<Answer: Decodable>(_ type: Answer.Type) throws -> Answer {
             do {
                 return try JSONDecoder().decode(Answer.self, from: Data(body ?? []))
@@ -95,7 +95,7 @@ public final class MusterClient: Sendable {
         }
     }
 
-    /// The JSON of a request's body: the same each time, since a repetition is known by it as well.
+    /// The JSON of a request's body. It is the same each time, since a repetition is recognized by it too.
     static func json(_ value: some Encodable) throws -> APIRequest.Body {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -104,7 +104,7 @@ public final class MusterClient: Sendable {
 
     /// Sends a request to the first server that answers.
     ///
-    /// - Parameter removes: whether it is done as well when there is nothing to remove any more after an answer that was lost.
+    /// - Parameter removes: whether the request counts as done if a repetition after a lost answer finds nothing to remove.
     @discardableResult
     func exchange(
         _ method: String, _ path: String, query: [(String, String?)] = [], body: APIRequest.Body = .none,
@@ -114,7 +114,7 @@ public final class MusterClient: Sendable {
         let manner: APIRequest.Manner = method == "GET" ? .read : inSession ? .session : .change
         let question = "\(method) \(path)"
         if manner == .change {
-            // One that hangs would do it some day, when nobody wants it any more.
+            // Makes sure that a server answers: a server that hangs could make the change much later, when it is no longer wanted.
             _ = try await pass(
                 APIRequest(
                     method: "GET", url: Self.probePath, headers: [], body: .none, timeout: Self.answerTime,
@@ -123,7 +123,7 @@ public final class MusterClient: Sendable {
         }
         let isLost = Mutex(false)
         var headers = headers + Self.defaultHeaders(body)
-        // By it a repetition is known as one, and so is a request that was on its way for long.
+        // The key identifies repetitions, and requests that arrive late.
         if manner == .change, !headers.contains(where: { $0.name == Self.idempotencyKey }) {
             headers.append((Self.idempotencyKey, RandomToken.make()))
         }
@@ -140,9 +140,9 @@ public final class MusterClient: Sendable {
         return Reply(question: question, body: try Self.check(answer, question), isRepeated: isRepeated)
     }
 
-    /// Asks one server after the other until one answers.
+    /// Asks the servers in turn until one answers.
     ///
-    /// - Parameter lost: told when something may have been changed, and the answer was lost.
+    /// - Parameter lost: called when the answer was lost and a change may have been made.
     private func round(_ request: APIRequest, lost: () -> Void = {}) async throws -> APIResponse {
         let first = current.server.withLock { $0 }
         var turns = servers.indices.map { Turn(server: (first + $0) % servers.count, timeout: request.timeout) }
@@ -162,10 +162,10 @@ public final class MusterClient: Sendable {
                 if let problem = answer.problem {
                     if problem.status == 503 { throw problem }
                 } else if answer.status >= 502 {
-                    // A proxy in between, not a coordinator: as good as nobody there.
+                    // A proxy answered, not a coordinator: the same as an unreachable server.
                     throw Unreachable("\(request.method) \(request.url): status \(answer.status)")
                 } else if !Self.isOfCoordinator(answer, request.manner) {
-                    // Another one, which is away, may yet come back.
+                    // Other failures outweigh this one: a coordinator that is away may come back.
                     failure =
                         failure
                         ?? UnexpectedAnswer(
@@ -180,9 +180,9 @@ public final class MusterClient: Sendable {
                     error.mayBeDone = true
                     lost()
                 }
-                // A coordinator that is there, and says what it lacks, can do it after a while, whatever the others are.
+                // A coordinator's own problem outweighs this failure: that coordinator can serve the request later, whatever the others do.
                 if !(failure is Problem) { failure = error }
-                // It may only be slow, and the others may be away.
+                // The server may be slow while the others are away: it is asked again with the full timeout.
                 if error.isTimeout, turn.timeout != request.timeout {
                     turns.append(Turn(server: turn.server, timeout: request.timeout))
                 }
@@ -194,7 +194,7 @@ public final class MusterClient: Sendable {
         throw failure ?? Unreachable("there is no server")
     }
 
-    /// Asks a server for a change.
+    /// Asks a server for a change, and watches the server meanwhile.
     private func attend(_ request: APIRequest, at server: String) async throws -> APIResponse {
         let patience = servers.count > 1 ? Self.firstAnswerTime : Self.answerTime
         let probe = APIRequest(
@@ -202,15 +202,15 @@ public final class MusterClient: Sendable {
         return try await Attendance(send: send, probe: probe, patience: patience).answer(to: request)
     }
 
-    /// Whether a coordinator may have said this, which is no problem: a page in the place of an answer comes of something else that listens there.
+    /// Whether a coordinator may have sent this answer, which is no problem document. A page instead comes from another program that listens there.
     private static func isOfCoordinator(_ answer: APIResponse, _ manner: APIRequest.Manner) -> Bool {
-        // What stands before it may lead nothing but /v1 there.
+        // A proxy in front of the coordinator may forward only /v1.
         if manner == .probe { return true }
         guard (200..<300).contains(answer.status) else { return false }
         return answer.body.first.map { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "[") } ?? true
     }
 
-    /// What every coordinator answers at once, whatever its database does.
+    /// The path that every coordinator answers at once, whatever state its database is in.
     private static let probePath = "/healthz"
 
     /// A server that is asked, and how long it may take.
@@ -219,10 +219,10 @@ public final class MusterClient: Sendable {
         var timeout: Duration?
     }
 
-    /// The field that names a request.
+    /// The header field with the idempotency key.
     private static let idempotencyKey = "Idempotency-Key"
 
-    /// The name that a caller has for a request, if it has one.
+    /// The header field for the caller's idempotency key, if it gave one.
     static func headers(key: String?) -> [(name: String, value: String)] { key.map { [(idempotencyKey, $0)] } ?? [] }
 
     private static func defaultHeaders(_ body: APIRequest.Body) -> [(name: String, value: String)] {

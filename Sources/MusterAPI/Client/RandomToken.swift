@@ -1,4 +1,4 @@
-/// Names and tokens that nobody can guess.
+/// Names and tokens that can't be guessed.
 public enum RandomToken {
     /// 128 random bits in hexadecimal, from the system's generator.
     public static func make() -> String {

@@ -1,13 +1,14 @@
 import Synchronization
 
-/// What opens coordinators: bearer tokens, which are secrets.
+/// The bearer tokens of coordinators, which are secrets.
 public enum ServerTokens: Sendable {
-    /// One for all of them; or none, where none is asked for.
+    /// The token of all servers; `nil` if they need none.
     case common(String?)
-    /// One for each that has one, found by its base URL when it is asked: no other is shown it. One that is away may have none yet.
+    /// A token for each server, looked up by its base URL when the server is asked, so that no other server sees it. A server that is down
+    /// may have no token yet.
     case found(@Sendable (_ server: String) -> String?)
 
-    /// What opens a server.
+    /// The token of a server.
     func token(of server: String) -> String? {
         switch self {
         case .common(let token): token
@@ -16,7 +17,7 @@ public enum ServerTokens: Sendable {
     }
 }
 
-/// The tokens that requests show. One that is away may have none yet, and comes back with the one that it had.
+/// The tokens that requests show. A token that was found is kept: a server that goes away comes back with the same token.
 final class ShownTokens: Sendable {
     private let servers: [String]
     private let tokens: ServerTokens
@@ -27,9 +28,9 @@ final class ShownTokens: Sendable {
         self.tokens = tokens
     }
 
-    /// What opens the server of a URL.
+    /// The token for the server of a URL.
     func token(for url: String) -> String? {
-        // The longest: one may be a path of another one.
+        // The longest match: the URL of a server may be a prefix of another server's.
         let server = servers.filter { url.hasPrefix($0.hasSuffix("/") ? $0 : $0 + "/") }.max { $0.count < $1.count }
         guard let server else { return nil }
         if let token = known.withLock({ $0[server] }) { return token }

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// A request of the typed client, for whatever HTTP client carries it.
+/// A request of the typed client, independent of the HTTP client that carries it.
 public struct APIRequest: Sendable {
     /// The body of a request.
     public enum Body: Sendable {
@@ -8,19 +8,19 @@ public struct APIRequest: Sendable {
         case none
         /// A whole body.
         case bytes([UInt8])
-        /// A body of any length, made anew each time that it is sent, and pulled as the server takes it.
+        /// A body of any length, made anew each time it is sent, and produced as the server takes it.
         case stream(@Sendable () -> AsyncThrowingStream<[UInt8], any Error>)
     }
 
-    /// What becomes of a request that gets no answer.
+    /// What it means for a request to get no answer.
     public enum Manner: Sendable {
-        /// Nothing, as often as it is sent: it reads.
+        /// It has no effect, however often it is sent: it only reads.
         case read
-        /// As little: it asks whether somebody is there, before something is changed.
+        /// It has no effect either: it asks whether a server is up, before a change.
         case probe
-        /// It may have been done. What carries it must not send it twice by itself: nobody would know of the first time.
+        /// The change may have been made. The carrier must not send the request twice by itself, since the client would not know of the first time.
         case change
-        /// A worker sends it again, in words of its own.
+        /// A worker sends a new request in its place.
         case session
     }
 
@@ -32,9 +32,9 @@ public struct APIRequest: Sendable {
     public var headers: [(name: String, value: String)]
     /// The body.
     public var body: Body
-    /// How long the whole exchange may take; streams have no bound.
+    /// How long the whole exchange may take; `nil` for streams, which have no bound.
     public var timeout: Duration?
-    /// What becomes of it without an answer.
+    /// What it means for the request to get no answer.
     public var manner: Manner
 
     /// A request.
@@ -51,7 +51,7 @@ public struct APIRequest: Sendable {
     }
 }
 
-/// The answer that the HTTP client brings.
+/// The answer that the HTTP client received.
 public struct APIResponse: Sendable {
     /// The status code.
     public var status: Int
@@ -64,7 +64,7 @@ public struct APIResponse: Sendable {
         self.body = body
     }
 
-    /// The problem document that it is; `nil` for a success, and for what no coordinator says.
+    /// The problem document in the body; `nil` for a success, and for an answer that is not a coordinator's.
     public var problem: Problem? {
         (200..<300).contains(status) ? nil : try? JSONDecoder().decode(Problem.self, from: Data(body))
     }
@@ -75,13 +75,13 @@ public typealias APISend = @Sendable (APIRequest) async throws -> APIResponse
 
 /// No coordinator answered.
 public struct Unreachable: Error, Sendable, CustomStringConvertible {
-    /// What the transport said, without secrets.
+    /// The transport's message, without secrets.
     public let description: String
-    /// Whether the time of the request ran out, so that there may be an answer yet.
+    /// Whether the request timed out, so that an answer may still come.
     public let isTimeout: Bool
-    /// Whether nobody listens at the address.
+    /// Whether no process listens at the address.
     public let isRefused: Bool
-    /// Whether something may have been changed all the same: the request was sent, and its answer lost.
+    /// Whether a change may have been made nevertheless: the request was sent, and its answer was lost.
     public internal(set) var mayBeDone = false
 
     /// A failure to reach a coordinator.

@@ -4,25 +4,25 @@ public import MusterCore
 /// Reads a manifest line by line: a URL per line, or NDJSON, one task per line. Blank lines and lines that begin with `#`
 /// are skipped. Sans-IO: bytes go in as they come, tasks come out; no more than one line is held.
 ///
-/// A bad line is thrown, unless the caller gives a closure for refusals: then that is told of it, and the parser goes on with the next line.
+/// A bad line is thrown, unless the caller gives a closure for refusals: then the closure is called, and the parser goes on with the next line.
 public struct ManifestParser {
     /// One task of the manifest.
     public struct Entry: Sendable {
-        /// The line it stands on, counted from 1.
+        /// The line of the task, counted from 1.
         public let line: Int
         /// The task, checked.
         public let task: TaskSpecification
-        /// How its sources are asked, where the task says so itself; checked too.
+        /// How its sources are asked, if the task itself says so; checked too.
         public let fetch: FetchOptions?
-        /// Whether the line is a URL and nothing else, so that nobody has named its file.
+        /// Whether the line is only a URL, so that the file has no name from the user.
         public let isURL: Bool
     }
 
     /// Which lines are allowed.
     public enum Form: Sendable {
-        /// URLs and tasks in JSON: what people write.
+        /// URLs and tasks in JSON, as people write them.
         case urlsOrTasks
-        /// Tasks in JSON alone: `application/x-ndjson`.
+        /// Only tasks in JSON: `application/x-ndjson`.
         case tasks
     }
 
@@ -31,23 +31,23 @@ public struct ManifestParser {
     private let decoder = JSONDecoder()
     private var partial: [UInt8] = []
     private var line = 0
-    /// Whether the line was refused for its length, and its rest is passed over.
+    /// Whether the line was refused for its length, and its rest is skipped.
     private var isOverlong = false
 
     /// A parser at the first line.
     ///
-    /// - Parameter names: the paths of files whose lines are URLs, where these are others than their URLs suggest; by line.
+    /// - Parameter names: the paths for lines that are URLs, by line, if they differ from what the URLs suggest.
     public init(form: Form, names: [Int: String] = [:]) {
         self.form = form
         self.names = names
     }
 
-    /// What becomes of a line that is refused. If it throws, the parser must not be used any more.
+    /// Called for a line that is refused. If it throws, the parser must not be used any more.
     public typealias Refused = (InputRefusal) throws(InputRefusal) -> Void
 
     /// Takes the next bytes and returns the tasks whose lines are complete now.
     ///
-    /// - Parameter refused: told of each bad task, with its line.
+    /// - Parameter refused: called for each bad task, with its line.
     public mutating func parse(
         _ bytes: some Sequence<UInt8>, refused: Refused = { refusal throws(InputRefusal) in throw refusal }
     ) throws(InputRefusal) -> [Entry] {
@@ -103,16 +103,16 @@ public struct ManifestParser {
         }
     }
 
-    /// What a line of another program's list is, and how it is written here; `nil` for one that is none.
+    /// The format of a line that belongs to another program's list, and how to write the line here; `nil` for other lines.
     ///
     /// - Parameters:
-    ///   - first: the first byte that is no space.
+    ///   - first: the first byte that is not a space.
     private static func otherFormat(_ line: String, first: UInt8) -> String? {
         if "[],".utf8.contains(first) {
             return
                 "is of a JSON array; a list has a URL, or a task as JSON, on each line: jq -cr '.[]' makes it of an array"
         }
-        // An option of a download in an input file of aria2 is indented. Most lines are not, and cost no search.
+        // In an input file of aria2 the options of a download are indented. Most lines are not indented, so they cost no search.
         if line.utf8.first != first, let option = line.firstMatch(of: /^[ \t]+([a-z0-9-]+)=/)?.output.1 {
             return "is the option \"\(option)\" of an input file of aria2; a file with a name of its own is written "
                 + "{\"urls\": [\"https://example.org/a\"], \"path\": \"b\"}"

@@ -1,7 +1,7 @@
 import MusterCore
 
-/// Reads a task that is written plainly: one JSON object in ASCII without escapes, of the fields that large manifests have. It is many times
-/// as fast as a decoder, and says nothing about what it can't read: a decoder has the last word there.
+/// Reads a task that is written plainly: one JSON object in ASCII without escapes, with the fields that large manifests have. It is many
+/// times as fast as a decoder. Lines that it can't read are left to a decoder, which also finds the reason for a refusal.
 struct PlainTaskReader {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var place = 0
@@ -10,7 +10,7 @@ struct PlainTaskReader {
         self.bytes = bytes
     }
 
-    /// The task of a line, checked; `nil` if it is not plain, or wrong.
+    /// The task of a line, checked; `nil` if the line is not plain, or wrong.
     static func task(_ line: [UInt8]) -> TaskSpecification? {
         line.withUnsafeBufferPointer { bytes in
             var reader = PlainTaskReader(bytes)
@@ -89,7 +89,7 @@ struct PlainTaskReader {
         return String(decoding: bytes[start..<place], as: UTF8.self)
     }
 
-    /// A whole number from 0 of at most 18 digits, which any decoder reads as the same.
+    /// A whole number from 0, of at most 18 digits, which every decoder reads the same way.
     private mutating func number() -> Int64? {
         skipSpaces()
         let start = place

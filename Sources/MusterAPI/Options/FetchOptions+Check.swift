@@ -2,10 +2,9 @@ import FoundationEssentials
 public import MusterCore
 
 extension FetchOptions {
-    /// Throws what is impossible about the options, with the JSON pointer below them. No reason holds a value, since it
-    /// may be a secret.
+    /// Throws if an option is impossible, with the JSON pointer below the options. No reason contains a value, since it may be a secret.
     ///
-    /// What a reference leads to is checked where it is read, by the worker.
+    /// The worker checks what a reference leads to when it reads it.
     public func check() throws(InputRefusal) {
         try Self.check(headers: headers)
         try checkCookies()
@@ -21,8 +20,7 @@ extension FetchOptions {
         try checkNumbers()
     }
 
-    /// Throws what is impossible about header fields, with the pointer `/headers/NAME`: the rules are those of a task's
-    /// own headers.
+    /// Throws if a header field is impossible, with the pointer `/headers/NAME`: the rules are those of a task's own headers.
     static func check(headers: [String: Secret]?) throws(InputRefusal) {
         guard let headers else { return }
         _ = try TaskSpecification.headers(headers.mapValues(\.given))
@@ -32,7 +30,7 @@ extension FetchOptions {
         }
     }
 
-    /// A cookie's name is a token, and nothing of it may end the pair or the field (RFC 6265 §4.1.1).
+    /// A cookie's name is a token, and neither name nor value may end the pair or the field (RFC 6265 §4.1.1).
     private func checkCookies() throws(InputRefusal) {
         guard let cookies else { return }
         guard cookies.count <= Limits.headersPerTask else {

@@ -1,6 +1,6 @@
 public import MusterCore
 
-/// How the origins of a task are asked: what row 38 of the range contract names. A group has defaults, a task its own.
+/// How the origins of a task are asked (range contract, row 38). A group has defaults, and a task has its own options.
 ///
 /// Paths are those of the worker's machine; secrets may be references that the worker resolves.
 public struct FetchOptions: Hashable, Sendable, Codable {
@@ -19,7 +19,7 @@ public struct FetchOptions: Hashable, Sendable, Codable {
             self.password = password
         }
 
-        /// Reads them and refuses unknown fields.
+        /// Reads credentials and refuses unknown fields.
         public init(from decoder: any Decoder) throws {
             let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
             user = try container.decode(String.self, forKey: .user)
@@ -42,7 +42,7 @@ public struct FetchOptions: Hashable, Sendable, Codable {
             self.key = key
         }
 
-        /// Reads it and refuses unknown fields.
+        /// Reads a certificate and refuses unknown fields.
         public init(from decoder: any Decoder) throws {
             let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
             certificate = try container.decode(String.self, forKey: .certificate)
@@ -50,7 +50,7 @@ public struct FetchOptions: Hashable, Sendable, Codable {
         }
     }
 
-    /// Which HTTP version is offered.
+    /// The HTTP version that is offered.
     public enum HTTPVersion: String, Hashable, Sendable, Codable, CaseIterable {
         /// HTTP/1.1 alone.
         case http1 = "1.1"
@@ -62,7 +62,7 @@ public struct FetchOptions: Hashable, Sendable, Codable {
 
     /// Header fields for every request to a source.
     public var headers: [String: Secret]?
-    /// `direct`, `environment`, or the URL of a proxy, with its credentials if it wants any.
+    /// `direct`, `environment`, or the URL of a proxy, with its credentials if it needs any.
     public var proxy: Secret?
     /// Cookies by name, sent to the source's own origin.
     public var cookies: [String: Secret]?
@@ -80,24 +80,24 @@ public struct FetchOptions: Hashable, Sendable, Codable {
     public var knownHosts: String?
     /// Path of a private key for sftp.
     public var privateKey: String?
-    /// Whether headers, cookies and password go to the other origins too that redirects and resolvers lead to; not when absent.
+    /// Whether headers, cookies and password are also sent to other origins, to which redirects and resolvers lead; they are not when absent.
     public var locationTrusted: Bool?
-    /// Whether a coding that an origin applied to the content (Content-Encoding) is taken off before it is stored; not when absent (range
-    /// contract, row 13). Sizes and digests that are expected are those of the decoded content.
+    /// Whether a coding that an origin applied to the content (Content-Encoding) is decoded before the content is stored; it is not when
+    /// absent (range contract, row 13). Expected sizes and digests are those of the decoded content.
     public var decode: Bool?
-    /// Which HTTP version is offered.
+    /// The HTTP version that is offered.
     public var httpVersion: HTTPVersion?
     /// How long connecting may take, in whole seconds; 15 when absent.
     public var connectTimeoutSeconds: Int64?
     /// How long the first byte may take, in whole seconds; 60 when absent.
     public var firstByteTimeoutSeconds: Int64?
-    /// How long the first byte is waited for, and over what time the least speed is taken, where the options say nothing.
+    /// How long the first byte is waited for, and the period over which the least speed is measured, if the options don't set them.
     public static let usualPatience = (firstByteSeconds: 60 as Int64, lowSpeedSeconds: 30 as Int64)
-    /// The most of either that follows tries which were too short, and that a request has which may be the only one.
+    /// The upper bound of either, in seconds: for tries that follow tries which were too short, and for a request that may be the only one.
     public static let mostPatience: Int64 = 120
     /// The least speed in bytes per second; 1024 when absent.
     public var lowSpeedBytesPerSecond: Int64?
-    /// Over how many seconds the least speed is taken; 30 when absent.
+    /// The period over which the least speed is measured, in seconds; 30 when absent.
     public var lowSpeedSeconds: Int64?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
@@ -132,8 +132,8 @@ public struct FetchOptions: Hashable, Sendable, Codable {
         lowSpeedSeconds = try container.integerIfPresent(Int64.self, forKey: .lowSpeedSeconds)
     }
 
-    /// The same options for a try that follows so many which ended for these limits: twice the time each, as far as the options leave it open. What takes its
-    /// time, and as much each time, comes then.
+    /// The same options for a try that follows `tries` tries which ended at these limits. Each earlier try doubles both limits, unless the
+    /// options set them, up to `mostPatience`. An origin that always takes the same long time can then answer.
     public func withPatience(after tries: Int32) -> FetchOptions {
         var patient = self
         let (factor, usual) = (Int64(1) << min(max(tries, 0), 8), Self.usualPatience)

@@ -24,7 +24,7 @@ public struct Resolver: Hashable, Sendable, Codable {
         headers = try container.decodeIfPresent([String: Secret].self, forKey: .headers)
     }
 
-    /// Throws what is impossible about it, with the JSON pointer below it.
+    /// Throws if the resolver is impossible, with the JSON pointer below it.
     public func check() throws(InputRefusal) {
         let checked: SourceURL
         do throws(SourceURL.Refusal) {
@@ -50,17 +50,17 @@ public struct Resolver: Hashable, Sendable, Codable {
     }
 }
 
-/// What a resolver is asked.
+/// The question to a resolver.
 public struct ResolverQuestion: Hashable, Sendable, Codable {
     /// The task's group.
     public var group: String
     /// The task's key.
     public var key: String
-    /// The URL as the task was added with it.
+    /// The URL that was given for the task.
     public var url: String
-    /// Its place among the task's sources, from 0.
+    /// The place of the URL among the task's sources, from 0.
     public var source: Int32
-    /// The status that the last URL was answered with.
+    /// The status with which the last URL was answered.
     public var status: Int?
 
     /// A question.
@@ -73,11 +73,11 @@ public struct ResolverQuestion: Hashable, Sendable, Codable {
     }
 }
 
-/// What a resolver answers. Fields that Muster does not know are passed over: the endpoint is somebody else's.
+/// The answer of a resolver. Fields that Muster does not know are ignored, since the endpoint belongs to the caller.
 public struct ResolverAnswer: Hashable, Sendable, Codable {
-    /// The fresh URL; a program that has it can fetch what it leads to.
+    /// The fresh URL. A program that has it can fetch its content.
     public var url: String
-    /// Header fields to send with it, besides the task's own; secrets, as all headers are.
+    /// Header fields to send with it, besides the task's own. They are secrets, like all header fields.
     public var headers: [String: String]?
 
     /// An answer.
@@ -88,13 +88,13 @@ public struct ResolverAnswer: Hashable, Sendable, Codable {
 }
 
 extension ResolverAnswer: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The origin and the headers' names. The rest of the URL is as good as a password, mostly.
+    /// The origin and the names of the headers. The rest of the URL often grants access like a password.
     public var description: String {
         let origin = (try? SourceURL(validating: url))?.origin ?? "no URL"
         return "ResolverAnswer(\(origin), headers: \((headers ?? [:]).keys.sorted()))"
     }
-    /// The same.
+    /// The same as `description`.
     public var debugDescription: String { description }
-    /// Shows nothing.
+    /// Has no children, so that no secret is shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

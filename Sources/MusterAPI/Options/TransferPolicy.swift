@@ -1,14 +1,14 @@
 public import MusterCore
 
-/// What a group wants to be done where origins and files leave a choice.
+/// A group's settings for cases in which origins and files leave a choice.
 public struct TransferPolicy: Hashable, Sendable, Codable {
-    /// What becomes of a task whose destination holds a file already; `verify` when absent.
+    /// What happens to a task whose destination already holds a file; `verify` when absent.
     public var ifExists: ExistingFileRule?
     /// Which differences of validators mean that the content changed; `strict` when absent (range contract, row 11).
     public var validators: ValidatorRule?
-    /// Whether content without any validator or digest may be fetched in chunks all the same (row 12).
+    /// Whether content without any validator or digest may still be fetched in chunks (row 12).
     public var chunksWithoutValidator: Bool?
-    /// Whether a body whose end nothing marks but the end of its connection is taken for complete at the first read, instead of being read
+    /// Whether a body whose end is marked only by the end of its connection counts as complete at the first read. Otherwise it is read
     /// until two reads agree (row 14).
     public var acceptUnframed: Bool?
     /// Whether a finished file gets the origin's Last-Modified as its modification time.
@@ -17,8 +17,8 @@ public struct TransferPolicy: Hashable, Sendable, Codable {
     public var names: NameSource?
     /// Digests to compute and record besides those that are expected.
     public var computeDigests: [DigestAlgorithm]?
-    /// Whether files that the sink has already are asked about, and used instead of fetching the same again, and whether this group's
-    /// files are for others; so when absent.
+    /// Whether the origin is asked about files that the sink has already, which are then used instead of fetching the same content again,
+    /// and whether this group's files are available for that; both when absent.
     public var reuse: Bool?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {

@@ -6,9 +6,9 @@ public struct ConsumerDocument: Hashable, Sendable, Codable {
     public var name: String
     /// Every event up to here has been acknowledged.
     public var position: Int64
-    /// Positions of the log behind its place, of all groups and types.
+    /// How many positions the log has after the consumer's place, of all groups and types.
     public var behind: Int64
-    /// When its place moved last.
+    /// When the consumer's place last moved.
     public var acknowledgedAt: Timestamp
 
     /// A consumer's document.
@@ -22,9 +22,9 @@ public struct ConsumerDocument: Hashable, Sendable, Codable {
 
 /// The body of `POST /v1/consumers/{name}/ack`.
 public struct AcknowledgementRequest: Hashable, Sendable, Codable {
-    /// Every event up to here has been dealt with: the position of an event, or the `next` of an answer whose events all have.
+    /// Every event up to this position has been processed. It is the position of an event, or the `next` of an answer all of whose events are processed.
     public var position: Int64
-    /// The log that the position is of, as the answer said that the events came with: in another one it is refused.
+    /// The log that the position belongs to, as named in the answer with the events; for another log the request is refused.
     public var log: String?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
@@ -56,7 +56,7 @@ public struct AcknowledgementRequest: Hashable, Sendable, Codable {
 
 /// The body of `PUT /v1/consumers/{name}/holder`.
 public struct ConsumerHoldRequest: Hashable, Sendable, Codable {
-    /// What the process is called that deals with the consumer's events: random, so that no other one has it.
+    /// The name of the process that handles the consumer's events: random, so that it is unique.
     public var holder: String
     /// How long the hold lasts without being renewed, in whole seconds.
     public var seconds: Int64
@@ -65,13 +65,13 @@ public struct ConsumerHoldRequest: Hashable, Sendable, Codable {
         case holder, seconds
     }
 
-    /// A wish to hold a consumer.
+    /// A request to hold a consumer.
     public init(holder: String, seconds: Int64) {
         self.holder = holder
         self.seconds = seconds
     }
 
-    /// Reads it; refuses unknown fields and what can't be.
+    /// Reads the request; refuses unknown fields and values out of bounds.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
         holder = try container.decode(String.self, forKey: .holder)
@@ -88,7 +88,7 @@ public struct ConsumerHoldRequest: Hashable, Sendable, Codable {
     }
 }
 
-/// The answer to it.
+/// The answer to a request to hold a consumer.
 public struct ConsumerHoldDocument: Hashable, Sendable, Codable {
     /// The consumer's name.
     public var name: String

@@ -2,11 +2,11 @@ public import MusterCore
 
 /// The delivery of one event to one subscription, as `GET /v1/deliveries` shows it.
 public struct DeliveryDocument: Hashable, Sendable, Codable {
-    /// Its number; what replays name.
+    /// The delivery's number, by which it is replayed.
     public var id: Int64
     /// The subscription's name.
     public var subscription: String
-    /// Where it stands.
+    /// Its state.
     public var state: DeliveryState
     /// The id of the event, which is the `webhook-id` of every try.
     public var event: String
@@ -16,17 +16,17 @@ public struct DeliveryDocument: Hashable, Sendable, Codable {
     public var subject: String
     /// The event's position in the log.
     public var position: Int64
-    /// Tries since it was made, or replayed.
+    /// How often it was tried since it was created or replayed.
     public var attempts: Int32
-    /// When it is tried next; `null` when it is not: it is settled, or pending while its subscription is disabled.
+    /// When it is tried next; `null` if it is settled, or pending while its subscription is disabled.
     public var nextTryAt: Timestamp?
-    /// When it was tried last.
+    /// When it was last tried.
     public var triedAt: Timestamp?
-    /// What the receiver answered last; `null` when it did not.
+    /// The status of the receiver's last answer; `null` when there was none.
     public var status: Int32?
     /// Why the last try failed, in words.
     public var failure: String?
-    /// When the receiver took it.
+    /// When the receiver accepted it.
     public var deliveredAt: Timestamp?
 
     /// A delivery's document.

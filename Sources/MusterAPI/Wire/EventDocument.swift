@@ -9,7 +9,7 @@ public struct EventDocument: Hashable, Sendable {
     public var id: String
     /// `/muster`.
     public var source: String
-    /// The type: one of `EventType`, or one that came later.
+    /// The type: one of `EventType`, or a type of a later version.
     public var type: String
     /// `groups/<name>`.
     public var subject: String
@@ -19,7 +19,7 @@ public struct EventDocument: Hashable, Sendable {
     public var position: Int64
     /// `application/json`.
     public var datacontenttype: String
-    /// The facts as they came: an event that is passed on keeps all of them. `payload()` has them by name.
+    /// The facts as they came, complete even if an event is passed on. `payload()` has them by name.
     public var data: JSONValue
 
     /// An event at a position of the log.
@@ -35,16 +35,16 @@ public struct EventDocument: Hashable, Sendable {
         self.data = data
     }
 
-    /// The position as it is written: zero-padded to 20 digits so that texts sort as numbers do.
+    /// The position in its written form: zero-padded to 20 digits so that texts sort as numbers do.
     public var sequence: String {
         let digits = String(position)
         return String(repeating: "0", count: max(0, 20 - digits.count)) + digits
     }
 
-    /// The type; `nil` when it came later.
+    /// The type; `nil` for a type of a later version.
     public var knownType: EventType? { EventType(rawValue: type) }
 
-    /// The facts, read strictly; `nil` for an event of a type that came later, which readers pass over.
+    /// The facts, read strictly; `nil` for an event of a type of a later version, which readers skip.
     ///
     /// - Throws: `DecodingError` when the facts are not those of the type.
     public func payload() throws -> EventPayload? {
@@ -58,7 +58,7 @@ extension EventDocument: Codable {
         case specversion, id, source, type, subject, time, sequence, datacontenttype, data
     }
 
-    /// Reads an event; refuses one whose `sequence` is no position.
+    /// Reads an event; refuses a `sequence` that is not a position.
     public init(from decoder: any Decoder) throws {
         let event = try decoder.container(keyedBy: CodingKeys.self)
         specversion = try event.decode(String.self, forKey: .specversion)
@@ -91,16 +91,16 @@ extension EventDocument: Codable {
     }
 }
 
-/// A stretch of the log: the answer of `GET /v1/events`.
+/// A section of the log: the answer of `GET /v1/events`.
 public struct EventsDocument: Hashable, Sendable, Codable {
     /// The events, positions ascending.
     public var items: [EventDocument]
     /// The position up to which the log was read: what to pass as `after=` next.
     public var next: Int64
-    /// The log's name: another one once the database has lost what came last, and gives its positions out again (adr/0022).
+    /// The log's name. It changes when the database has lost the latest events, and assigns their positions again (adr/0022).
     public var log: String
 
-    /// A stretch.
+    /// A section of the log.
     public init(items: [EventDocument], next: Int64, log: String) {
         self.items = items
         self.next = next

@@ -2,49 +2,49 @@ public import MusterCore
 
 /// `GET /v1/groups/{name}/tasks/{key}/explanation`: why a task is not done, what was tried, and what happens next.
 public struct ExplanationDocument: Hashable, Sendable, Codable {
-    /// Why a task or a group does not go on, or what is being done for it.
+    /// Why a task or a group does not continue, or what is being done for it.
     public enum Reason: String, Hashable, Sendable, Codable, CaseIterable {
-        /// Somebody told it, or its group, to wait.
+        /// The task or its group was paused by a request.
         case paused
         /// Its group waits for other groups.
         case prerequisites
-        /// Its group may run only in a part of the day, which is not now.
+        /// Its group may run only in a part of the day, and not now.
         case windowClosed
         /// A try failed, and the next one is not due yet.
         case backoff
-        /// Another task fetches the same.
+        /// Another task fetches the same file.
         case sameFile
-        /// Nothing is leased on its origins before a moment.
+        /// Nothing is leased on its origins until a later time.
         case originPaused
-        /// Its origins have as many connections as they may have.
+        /// Its origins have as many connections as they are allowed.
         case originFull
-        /// Its group has as many connections as it may have.
+        /// Its group has as many connections as it is allowed.
         case groupFull
-        /// Its group, its origin or the fleet has a cap on bytes per second, and uses all of it.
+        /// Its group, its origin or the fleet has a cap on bytes per second, and all of it is used.
         case rateLimited
         /// No live worker reaches the sink.
         case noWorker
-        /// The sink is in trouble wherever it is reached.
+        /// The sink has a fault at every worker that reaches it.
         case sinkParked
-        /// It could be leased, and other work is leased before it.
+        /// It could be leased, but other work is leased first.
         case workersBusy
-        /// A fresh URL is being asked for.
+        /// The resolver is being asked for a fresh URL.
         case resolver
         /// Workers are fetching it.
         case fetching
-        /// A worker verifies it and puts it in place.
+        /// A worker verifies the file and puts it in place.
         case finalizing
-        /// The group can still be given tasks, and ends only when somebody seals it.
+        /// Tasks can still be added to the group; it ends only after it is sealed.
         case unsealed
     }
 
-    /// One thing that keeps the task from going on, or that is being done for it.
+    /// One reason why the task does not continue, or one thing that is being done for it.
     public struct Wait: Hashable, Sendable, Codable {
-        /// Which one.
+        /// The reason.
         public var reason: Reason
-        /// The same in a sentence.
+        /// The reason in a sentence.
         public var detail: String
-        /// Since when, if that is known.
+        /// When it began, if that is known.
         public var since: Timestamp?
         /// When it ends by itself, if it does.
         public var until: Timestamp?
@@ -58,15 +58,15 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// One source, and how it did.
+    /// A source of the task, and its record so far.
     public struct Source: Hashable, Sendable, Codable {
-        /// Its URL, as the task was added with it.
+        /// The URL that was given for the task.
         public var url: String
         /// Scheme, host and port.
         public var origin: String
-        /// `usable`, `failed` (given up), or `differs` (its content is another one than the rest of this version's).
+        /// `usable`, `failed` (given up), or `differs` (its content is not that of the rest of this version).
         public var state: String
-        /// Failures of it, of which the newest are among the attempts.
+        /// Its failures; the newest of them are among the attempts.
         public var failures: Int32
         /// Bytes that came from it, if there are several sources.
         public var bytes: Int64
@@ -104,11 +104,11 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         public var durable: Int64
         /// The URL of its source, when it fetches.
         public var source: String?
-        /// Since when.
+        /// When the work began.
         public var since: Timestamp
-        /// When the worker was heard of last, if that is longer ago than it should be.
+        /// When the coordinator last heard from the worker, if that is longer ago than expected.
         public var silentSince: Timestamp?
-        /// When its lease ends if nothing is heard of it until then; absent unless `silentSince` is there.
+        /// When its lease ends if the worker stays silent; absent unless `silentSince` is set.
         public var endsAt: Timestamp?
 
         /// Work.
@@ -128,13 +128,13 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// One try that did not succeed, or that changed what happens; the newest comes last.
+    /// A try that did not succeed, or that changed what happens next; the newest comes last.
     public struct Attempt: Hashable, Sendable, Codable {
         /// When, by the database's clock.
         public var at: Timestamp
         /// The worker.
         public var worker: String?
-        /// The URL of the source, as the task was added with it.
+        /// The URL of the source, as it was given for the task.
         public var source: String?
         /// The failure's kind.
         public var kind: FailureKind
@@ -142,7 +142,7 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         public var status: Int?
         /// What was seen, in words.
         public var detail: String
-        /// The origin's own name for the request.
+        /// The origin's own identifier of the request.
         public var requestID: String?
         /// Numeric address of the peer.
         public var address: String?
@@ -169,7 +169,7 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// Chunks of the current content version by what they are.
+    /// Chunks of the current content version, counted by state.
     public struct Chunks: Hashable, Sendable, Codable {
         /// On storage.
         public var done: Int64
@@ -177,9 +177,9 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
         public var leased: Int64
         /// Could be leased now.
         public var ready: Int64
-        /// Put off until a moment.
+        /// Not available until a later time.
         public var waiting: Int64
-        /// Out of reach until somebody resumes or retries.
+        /// Not available until a request resumes or retries the task.
         public var parked: Int64
 
         /// Counts.
@@ -198,23 +198,23 @@ public struct ExplanationDocument: Hashable, Sendable, Codable {
     public var group: String
     /// One sentence: what the task waits for, or how it ended.
     public var summary: String
-    /// One sentence: what happens next, and when; absent when nothing will.
+    /// One sentence: what happens next, and when; absent when nothing will happen.
     public var next: String?
-    /// What keeps it from going on, the most important first.
+    /// Why it does not continue, the most important reason first.
     public var waits: [Wait]
     /// Its chunks.
     public var chunks: Chunks
-    /// Who works on it.
+    /// The chunks that workers are working on.
     public var work: [Work]
     /// Its sources.
     public var sources: [Source]
     /// What was tried.
     public var attempts: [Attempt]
-    /// Whether it has succeeded, and nothing tells whether it is a page in the place of the file; absent otherwise.
+    /// Whether it has succeeded although nothing shows that its file is not a page in place of the file; absent otherwise.
     public var doubtful: Bool?
-    /// When it fails if it is not done by then.
+    /// The time at which the task fails if it is not done.
     public var deadlineAt: Timestamp?
-    /// When all of this was so.
+    /// The time for which all of this is stated.
     public var at: Timestamp?
 
     /// An explanation.

@@ -4,23 +4,23 @@ public import MusterCore
 public struct GroupDocument: Hashable, Sendable, Codable {
     /// Tasks by state.
     public struct TaskCounts: Hashable, Sendable, Codable {
-        /// All tasks that count.
+        /// All tasks except the cancelled ones.
         public var total: Int64
         /// Waiting for a worker.
         public var queued: Int64
         /// Being fetched.
         public var active: Int64
-        /// Told to wait.
+        /// Paused by a request.
         public var paused: Int64
         /// Being verified and put in place.
         public var finalizing: Int64
-        /// There.
+        /// Their files are in place.
         public var succeeded: Int64
         /// Given up.
         public var failed: Int64
         /// Cancelled; not part of `total`.
         public var cancelled: Int64
-        /// Whether none is to be fetched or put in place, as long as those that are paused stay so.
+        /// Whether no task is to be fetched or put in place, as long as the paused tasks stay paused.
         public var isAtRest: Bool { queued == 0 && active == 0 && finalizing == 0 }
 
         /// Counts.
@@ -57,11 +57,11 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// Tasks in trouble: their last try failed, and nothing has come since.
+    /// Tasks in trouble: their last try failed, and no bytes have come since.
     public struct Trouble: Hashable, Sendable, Codable {
         /// How their last try failed.
         public var kind: FailureKind
-        /// How many there are.
+        /// The number of these tasks.
         public var tasks: Int64
 
         /// A count.
@@ -73,25 +73,25 @@ public struct GroupDocument: Hashable, Sendable, Codable {
 
     /// The group's name.
     public var name: String
-    /// What is observed of it.
+    /// The state that is observed.
     public var state: GroupState
-    /// How often it was completed and reopened, counted from 1.
+    /// The number of its current completion, counted from 1; each reopening increases it.
     public var generation: Int32
-    /// Whether no task may be added any more.
+    /// Whether no more tasks may be added.
     public var sealed: Bool
-    /// Where its files end up.
+    /// The sink of its files.
     public var sink: String
     /// Higher is served first.
     public var priority: Int32
-    /// Share within the priority.
+    /// The group's share among groups of the same priority.
     public var weight: Int32
-    /// What it may use, and when.
+    /// The limits of what it may use, and when.
     public var limits: GroupLimits
-    /// By when it has to be finished.
+    /// The time by which it has to be finished.
     public var deadlineAt: Timestamp?
     /// What happens at its deadline; absent without one.
     public var onDeadline: DeadlineAction?
-    /// Whether its deadline has passed and it goes on all the same.
+    /// Whether its deadline has passed and it still goes on.
     public var overdue: Bool?
     /// The groups that it waits for, or waited for; absent when there are none.
     public var after: [PrerequisiteDocument]?
@@ -101,30 +101,30 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     public var tasks: TaskCounts
     /// Progress in bytes.
     public var bytes: Bytes
-    /// Bytes per second lately; 0 when nothing comes.
+    /// Recent bytes per second; 0 when nothing comes.
     public var bytesPerSecond: Int64
-    /// Seconds that the known rest takes at this speed; `null` when that can't be said.
+    /// Seconds that the known rest takes at this speed; `null` if that is unknown.
     public var etaSeconds: Int64?
     /// When it was created.
     public var createdAt: Timestamp
     /// When this generation became terminal.
     public var finishedAt: Timestamp?
-    /// What keeps it from going on, in words: no worker reaches the sink, the sink is full, and the like.
+    /// Why it does not continue, in words: no worker reaches the sink, the sink is full, and the like.
     public var notes: [String]
-    /// What it wants where there is a choice, if it said so.
+    /// Its transfer policy, if it was given one.
     public var policy: TransferPolicy?
-    /// Who knows fresh URLs of its tasks.
+    /// The resolver that provides fresh URLs for its tasks.
     public var resolver: ResolverDocument?
-    /// Which options for asking the sources it has, by name alone: their values may be secrets.
+    /// The names of the fetch options that it has, without their values, which may be secrets.
     public var fetchOptions: [String]?
     /// Its tasks in trouble by kind, the most frequent one first, among its newest 1,000 failures; absent when there are none, and
     /// from lists of groups.
     public var trouble: [Trouble]?
-    /// How many tasks the verb changed that this is the answer to; absent from any other answer.
+    /// The number of tasks that a verb changed, in the answer to that verb; absent from other answers.
     public var changedTasks: Int64?
-    /// What becomes of the finished files of tasks that were removed with them; only in the answer to that.
+    /// What happens to the finished files of tasks that are removed with their files; only in the answer to that request.
     public var fate: RemovalDocument.Fate?
-    /// Whether it is being removed as a whole, and only waits for its tasks to be gone.
+    /// Whether the group is being removed as a whole, and only waits for its tasks to be removed.
     public var removing: Bool?
 
     /// A group's document.

@@ -2,17 +2,17 @@ public import MusterCore
 
 /// `GET /v1/groups/{name}/explanation`: what a group waits for, what happens next, and when it will be done.
 public struct GroupExplanationDocument: Hashable, Sendable, Codable {
-    /// One thing that keeps tasks of the group from going on, or that is being done for them.
+    /// One reason why tasks of the group don't continue, or one thing that is being done for them.
     public struct Wait: Hashable, Sendable, Codable {
-        /// Which one.
+        /// The reason.
         public var reason: ExplanationDocument.Reason
-        /// The same in a sentence.
+        /// The reason in a sentence.
         public var detail: String
-        /// How many tasks it is about; where their chunks were counted, at most so many.
+        /// The number of tasks that it concerns; if their chunks were counted instead, an upper bound.
         public var tasks: Int64
-        /// Whether there are more of them than were counted: nothing is counted beyond a hundred.
+        /// Whether there are more than were counted: the count stops at a hundred.
         public var more: Bool
-        /// When it ends by itself, or first ends for one of them, if it does.
+        /// When it ends by itself, or when it first ends for a task, if it does.
         public var until: Timestamp?
 
         /// A wait.
@@ -28,12 +28,12 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// Files that are there, and of which nothing tells whether they are pages in the place of files: the origin answered with something else each time,
-    /// and states nothing that tells one version from another, and no size or digest was given.
+    /// Finished files that may be pages in place of the files: the origin answered with different content each time, stated nothing that
+    /// tells versions apart, and no size or digest was given.
     public struct Doubtful: Hashable, Sendable, Codable {
-        /// How many there are.
+        /// The number of such files.
         public var tasks: Int64
-        /// The keys of the first of them.
+        /// The keys of the first of these tasks.
         public var keys: [String]
 
         /// Such files.
@@ -43,17 +43,17 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// The origin whose share of the rest takes longest.
+    /// The origin whose part of the rest takes longest.
     public struct SlowestOrigin: Hashable, Sendable, Codable {
         /// Scheme, host and port.
         public var key: String
         /// Leases of the group on it now.
         public var leases: Int64
-        /// How many leases the fleet may have on it now.
+        /// How many leases the fleet may have on it at present.
         public var allowed: Int32
         /// Bytes per second that come from it for the group.
         public var bytesPerSecond: Int64
-        /// What is left to fetch from it, as far as sizes are known; `null` when nothing of that can be said cheaply.
+        /// The bytes that are left to fetch from it, as far as sizes are known; `null` if that can't be found out cheaply.
         public var bytesLeft: Int64?
 
         /// An origin.
@@ -76,13 +76,13 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// When the group will be done, or why that can't be said.
+    /// When the group will be done, or why that is unknown.
     public struct Estimate: Hashable, Sendable, Codable {
-        /// Seconds from `at`; `null` when it can't be told.
+        /// Seconds from `at`; `null` if they are unknown.
         public var seconds: Int64?
-        /// It can't be done before this moment.
+        /// The time before which it can't be done.
         public var earliest: Timestamp?
-        /// It is done by then if things go on as they are; `null` when no bound is known.
+        /// The time by which it is done if everything continues as it does now; `null` when no bound is known.
         public var latest: Timestamp?
         /// What the estimate rests on, or why there is none.
         public var because: String
@@ -95,7 +95,7 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
             self.because = because
         }
 
-        /// Writes what can't be told as an explicit `null`.
+        /// Writes unknown values as an explicit `null`.
         public func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: CodingKeys.self)
             try container.encode(seconds, forKey: .seconds)
@@ -109,20 +109,20 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
     public var group: GroupDocument
     /// One sentence: what the group waits for above all, or how it ended.
     public var summary: String
-    /// One sentence: what happens next, and when; absent when nothing will.
+    /// One sentence: what happens next, and when; absent when nothing will happen.
     public var next: String?
-    /// What keeps its tasks from going on, the most important first.
+    /// Why its tasks don't continue, the most important reason first.
     public var waits: [Wait]
-    /// The origin that will be the last to be done; absent when there is nothing left to fetch, or while all of it waits.
+    /// The origin that will be done last; absent when nothing is left to fetch, or while all of it waits.
     public var slowestOrigin: SlowestOrigin?
-    /// What has to happen one after the other before the group ends, as sentences: the groups that it waits for, then what will be
-    /// last of its own.
+    /// What has to happen in sequence before the group ends, as sentences: first the groups that it waits for, then the last of its own
+    /// work.
     public var criticalPath: [String]
     /// When it will be done.
     public var eta: Estimate
-    /// Its files that may be pages in the place of files; absent where there are none.
+    /// Its files that may be pages in place of the files; absent when there are none.
     public var doubtful: Doubtful?
-    /// When all of this was so, by the database's clock.
+    /// The time for which all of this is stated, by the database's clock.
     public var at: Timestamp
 
     /// An explanation.

@@ -1,21 +1,21 @@
 import MusterCore
 
-/// What a group may use, and when.
+/// The limits of what a group may use, and when.
 public struct GroupLimits: Hashable, Sendable, Codable {
     /// The most connections that the group may hold in the whole fleet.
     public var maxConnections: Int32?
-    /// The most bytes per second of the whole fleet for the group, where its timetable says nothing.
+    /// The most bytes per second of the whole fleet for the group, at times that its timetable does not cover.
     public var bytesPerSecond: Int64?
     /// When the group may run at all; always when absent.
     public var between: TimeWindow?
-    /// How fast it may be in parts of the day; the first entry that fits holds.
+    /// Rates for parts of the day; the first entry that matches applies.
     public var timetable: [TimetableEntry]?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case maxConnections, bytesPerSecond, between, timetable
     }
 
-    /// Limits; absent ones don't limit.
+    /// Limits; an absent value means no limit.
     public init(
         maxConnections: Int32? = nil, bytesPerSecond: Int64? = nil, between: TimeWindow? = nil,
         timetable: [TimetableEntry]? = nil
@@ -35,7 +35,7 @@ public struct GroupLimits: Hashable, Sendable, Codable {
         timetable = try container.decodeIfPresent([TimetableEntry].self, forKey: .timetable)
     }
 
-    /// Throws what is impossible, with the JSON pointer below the limits.
+    /// Throws if a limit is impossible, with the JSON pointer below the limits.
     func check() throws(InputRefusal) {
         if let maxConnections { try Self.check(connections: maxConnections) }
         if let bytesPerSecond { try Self.check(rate: bytesPerSecond, at: "/bytesPerSecond") }
@@ -83,18 +83,18 @@ public struct GroupLimits: Hashable, Sendable, Codable {
 public struct GroupLimitsPatch: Hashable, Sendable, Codable {
     /// The cap on connections.
     public var maxConnections: PatchField<Int32>
-    /// The rate where the timetable says nothing.
+    /// The rate at times that the timetable does not cover.
     public var bytesPerSecond: PatchField<Int64>
     /// When the group may run at all.
     public var between: PatchField<TimeWindow>
-    /// The timetable, all of it.
+    /// The whole timetable.
     public var timetable: PatchField<[TimetableEntry]>
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case maxConnections, bytesPerSecond, between, timetable
     }
 
-    /// A change; what isn't named stays.
+    /// A change; a limit that isn't named stays.
     public init(
         maxConnections: PatchField<Int32> = .keep, bytesPerSecond: PatchField<Int64> = .keep,
         between: PatchField<TimeWindow> = .keep, timetable: PatchField<[TimetableEntry]> = .keep
@@ -105,7 +105,7 @@ public struct GroupLimitsPatch: Hashable, Sendable, Codable {
         self.timetable = timetable
     }
 
-    /// Takes every limit away: what `"limits": null` means.
+    /// Removes every limit: the meaning of `"limits": null`.
     public static let cleared = GroupLimitsPatch(
         maxConnections: .clear, bytesPerSecond: .clear, between: .clear, timetable: .clear)
 
@@ -118,7 +118,7 @@ public struct GroupLimitsPatch: Hashable, Sendable, Codable {
         timetable = try container.patch([TimetableEntry].self, forKey: .timetable)
     }
 
-    /// Writes what changes.
+    /// Writes only what changes.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(maxConnections, forKey: .maxConnections)
@@ -127,7 +127,7 @@ public struct GroupLimitsPatch: Hashable, Sendable, Codable {
         try container.encode(timetable, forKey: .timetable)
     }
 
-    /// Throws what is impossible, with the JSON pointer below the limits.
+    /// Throws if a limit is impossible, with the JSON pointer below the limits.
     func check() throws(InputRefusal) {
         try GroupLimits(
             maxConnections: maxConnections.value, bytesPerSecond: bytesPerSecond.value, between: between.value,

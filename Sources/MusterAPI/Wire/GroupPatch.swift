@@ -1,31 +1,31 @@
 public import MusterCore
 
-/// The body of `PATCH /v1/groups/{name}`: what is absent stays, `null` takes a setting away or puts its default back.
+/// The body of `PATCH /v1/groups/{name}`: absent fields stay, `null` removes a setting or restores its default.
 public struct GroupPatch: Hashable, Sendable, Codable {
     /// Higher is served first.
     public var priority: Int32?
-    /// Share within the priority.
+    /// The group's share among groups of the same priority.
     public var weight: Int32?
-    /// What it may use, and when.
+    /// The limits of what it may use, and when.
     public var limits: GroupLimitsPatch
     /// How long it may take from now on, such as `2h`; counted by the database's clock (I11).
     public var deadline: PatchField<String>
     /// What happens when the deadline passes.
     public var onDeadline: DeadlineAction?
-    /// The groups that it waits for, all of them; none when empty.
+    /// All groups that it waits for; an empty list means none.
     public var after: [PrerequisiteRequest]?
-    /// How the sources of its tasks are asked from the next lease on, in place of all that was said before.
+    /// How the sources of its tasks are asked from the next lease on; replaces all earlier options.
     public var fetch: PatchField<FetchOptions>
-    /// Who knows fresh URLs from now on.
+    /// The resolver that provides fresh URLs from now on.
     public var resolver: PatchField<Resolver>
-    /// The caller's own data, in place of what was there.
+    /// The caller's own data; replaces the earlier data.
     public var metadata: PatchField<JSONValue>
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case priority, weight, limits, deadline, onDeadline, after, fetch, resolver, metadata
     }
 
-    /// A change; what isn't named stays.
+    /// A change; a field that isn't named stays.
     public init(
         priority: Int32? = nil, weight: Int32? = nil, limits: GroupLimitsPatch = GroupLimitsPatch(),
         deadline: PatchField<String> = .keep, onDeadline: DeadlineAction? = nil, after: [PrerequisiteRequest]? = nil,
@@ -57,7 +57,7 @@ public struct GroupPatch: Hashable, Sendable, Codable {
         metadata = try container.patch(JSONValue.self, forKey: .metadata)
     }
 
-    /// Writes what changes.
+    /// Writes only what changes.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encodeIfPresent(priority, forKey: .priority)
@@ -71,7 +71,7 @@ public struct GroupPatch: Hashable, Sendable, Codable {
         try container.encode(metadata, forKey: .metadata)
     }
 
-    /// Throws what is impossible. Whether the other groups and time zones exist, the database knows.
+    /// Throws if a value is impossible. The database checks whether the other groups and the time zones exist.
     ///
     /// - Parameter name: the group, which can't wait for itself.
     public func check(of name: String) throws(InputRefusal) {
@@ -88,7 +88,7 @@ public struct GroupPatch: Hashable, Sendable, Codable {
 }
 
 extension PatchField {
-    /// The new value, with `null` for the default; `nil` when nothing changes.
+    /// The new value, with `value` as the default for `null`; `nil` when nothing changes.
     fileprivate func orDefault(_ value: Value) -> Value? {
         switch self {
         case .keep: nil
@@ -98,11 +98,11 @@ extension PatchField {
     }
 }
 
-/// A group that another one waits for, as a caller names it.
+/// A group that another group waits for, as a caller names it.
 public struct PrerequisiteRequest: Hashable, Sendable, Codable {
     /// Its name.
     public var group: String
-    /// What has to become of it; `succeeded` when absent.
+    /// How that group has to end; `succeeded` when absent.
     public var on: PrerequisiteCondition
 
     private enum CodingKeys: String, CodingKey, CaseIterable { case group, on }
@@ -120,7 +120,7 @@ public struct PrerequisiteRequest: Hashable, Sendable, Codable {
         on = try container.decodeIfPresent(PrerequisiteCondition.self, forKey: .on) ?? .succeeded
     }
 
-    /// Throws what is impossible about the groups that `name` shall wait for, with the pointer `/after/…`.
+    /// Throws if the groups that `name` is to wait for are impossible, with the pointer `/after/…`.
     static func check(_ all: [PrerequisiteRequest], of name: String) throws(InputRefusal) {
         guard all.count <= Limits.prerequisites else {
             throw InputRefusal(pointer: "/after", reason: "at most \(Limits.prerequisites) groups")
@@ -141,13 +141,13 @@ public struct PrerequisiteRequest: Hashable, Sendable, Codable {
     }
 }
 
-/// A group that another one waits for, as it is read back.
+/// A group that another group waits for, as it is read back.
 public struct PrerequisiteDocument: Hashable, Sendable, Codable {
     /// Its name.
     public var group: String
-    /// What has to become of it.
+    /// How that group has to end.
     public var on: PrerequisiteCondition
-    /// Whether that has come true. It stays so, whatever becomes of the group later.
+    /// Whether the condition was met. It stays met, whatever happens to that group later.
     public var satisfied: Bool
 
     /// A prerequisite.

@@ -4,31 +4,31 @@ public import MusterCore
 public struct GroupRequest: Hashable, Sendable, Codable {
     /// The group's name: 1 to 200 characters of `A-Z a-z 0-9 . _ -`.
     public var name: String
-    /// Where its files end up; `default` when absent.
+    /// The sink of its files; `default` when absent.
     public var sink: String?
-    /// Whether no task will be added any more.
+    /// Whether no more tasks will be added.
     public var sealed: Bool?
     /// Higher is served first.
     public var priority: Int32?
-    /// Share within the priority.
+    /// The group's share among groups of the same priority.
     public var weight: Int32?
-    /// What it may use, and when.
+    /// The limits of what it may use, and when.
     public var limits: GroupLimits?
-    /// How long it may take from when it is created, such as `2h`; counted by the database's clock (I11).
+    /// How long it may take after it is created, such as `2h`; counted by the database's clock (I11).
     public var deadline: String?
     /// What happens when the deadline passes; `fail` when absent.
     public var onDeadline: DeadlineAction?
-    /// The groups that it waits for, all of them.
+    /// All groups that it waits for.
     public var after: [PrerequisiteRequest]?
     /// The caller's own data.
     public var metadata: JSONValue?
-    /// Tasks to begin with.
+    /// The first tasks.
     public var tasks: [TaskRequest]?
-    /// How the sources of its tasks are asked, unless a task says otherwise. Never read back.
+    /// How the sources of its tasks are asked, unless a task has options of its own. Never read back.
     public var fetch: FetchOptions?
-    /// What shall be done where there is a choice.
+    /// Settings for cases in which origins and files leave a choice.
     public var policy: TransferPolicy?
-    /// Who knows fresh URLs. Its headers are never read back.
+    /// The resolver that provides fresh URLs. Its headers are never read back.
     public var resolver: Resolver?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
@@ -78,7 +78,7 @@ public struct GroupRequest: Hashable, Sendable, Codable {
         resolver = try container.decodeIfPresent(Resolver.self, forKey: .resolver)
     }
 
-    /// Throws what is wrong with the group itself; its tasks are checked one by one where they are stored.
+    /// Throws if the group itself is invalid; each task is checked where it is stored.
     public func check() throws(InputRefusal) {
         guard NameRule.accepts(name) else { throw InputRefusal(pointer: "/name", reason: NameRule.explanation) }
         if let sink, !NameRule.accepts(sink) { throw InputRefusal(pointer: "/sink", reason: NameRule.explanation) }
@@ -124,7 +124,7 @@ public struct GroupRequest: Hashable, Sendable, Codable {
         }
     }
 
-    /// How long a group may take; `nil` when that isn't a possible duration.
+    /// How long a group may take; `nil` if the text is not a permitted duration.
     public static func duration(deadline text: String) -> Duration? {
         DurationNotation.parse(text).flatMap { Limits.groupDeadline.contains($0) ? $0 : nil }
     }
@@ -132,7 +132,7 @@ public struct GroupRequest: Hashable, Sendable, Codable {
 
 /// The body of a verb on a group: `{keys?[]}` narrows it to some tasks.
 public struct VerbRequest: Hashable, Sendable, Codable {
-    /// The keys of the tasks that are meant; all of the group when absent.
+    /// The keys of the tasks; all tasks of the group when absent.
     public var keys: [String]?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {

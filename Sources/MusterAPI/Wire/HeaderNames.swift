@@ -1,13 +1,13 @@
 import MusterCore
 
-/// The names of header fields are compared without regard to case (RFC 9110 §5.1): two of them that differ in case alone would
-/// be one field with two values, and nobody could tell which one is sent.
+/// A check of header field names, which are compared without regard to case (RFC 9110 §5.1): two names that differ only in case would be a
+/// single field with two values, and it would be undefined which value is sent.
 enum HeaderNames {
-    /// Throws at the first name that is there twice.
+    /// Throws at the first name that occurs twice.
     ///
     /// - Parameters:
-    ///   - pointer: where the names stand.
-    ///   - others: names that stand elsewhere and go into the same requests.
+    ///   - pointer: the JSON pointer to the names.
+    ///   - others: names from another place that go into the same requests.
     static func check(
         _ names: some Sequence<String>, at pointer: String,
         besides others: some Sequence<String> = EmptyCollection<String>()

@@ -17,11 +17,11 @@ public struct LeaseSource: Hashable, Sendable, Codable {
     }
 }
 
-/// The right to work on one chunk, with all that the work needs.
+/// The right to work on a chunk, with all data that the work needs.
 public struct LeaseDocument: Hashable, Sendable, Codable {
     /// The chunk.
     public var chunk: ChunkID
-    /// The fence.
+    /// The fencing token.
     public var epoch: LeaseEpoch
     /// What to do.
     public var kind: LeaseKind
@@ -29,7 +29,7 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var task: TaskID
     /// The sink that the file belongs to.
     public var sink: String
-    /// Where the file shall stand below it.
+    /// The path that the file is to have below the sink.
     public var path: String
     /// The content version, part of the part file's name.
     public var version: Int32
@@ -39,24 +39,24 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var end: Int64?
     /// Whether the task's size is known and its chunks are planned.
     public var planned: Bool
-    /// How the source is asked: on this rung of the ladder, or further down if it contradicts that too.
+    /// How the source is asked: on this rung of the ladder, or further down if the source contradicts this rung too.
     public var rung: Rung
     /// Whether a lease on this content version was ever lost, so that the part must be copied to a fresh inode (I8).
     public var fenced: Bool
-    /// Whether the first request is for all of the file, beyond `end`, since the origin is not known to serve more than one request for a
+    /// Whether the first request is for the whole file, beyond `end`, since the origin is not known to serve more than one request for a
     /// file (range contract, row 22).
     public var asksForAll: Bool?
-    /// After which failures the worker may look whether a plain GET is served, which the bytes of the version are given up for; `nil` for none.
+    /// The failures after which the worker may look whether a plain GET is served, for which the bytes of the version would be given up; `nil` for none.
     public var looks: Look?
-    /// Whether another source is left that has not been tried for the chunk: the worker need not have all the patience of the options with this
-    /// one.
+    /// Whether another source is left that has not been tried for the chunk: then the worker need not wait for this source as long as the
+    /// options allow.
     public var mayMoveOn: Bool?
-    /// Where the first request ends, at `end` or further: the chunk was cut off one that is being fetched, and what follows it may have to come by the same
-    /// request, if nobody else is served it. Nothing is written beyond `end` all the same (adr/0037).
+    /// Where the first request ends, at `end` or further. The chunk was cut off a chunk that is being fetched. What follows it may have to
+    /// come by the same request, if the origin serves no other request. Nothing is written beyond `end` in any case (adr/0037).
     public var reach: Int64?
-    /// The least bytes per second that the request has to bring which goes on to `reach`, or another one that runs is the better way out; 0 for any.
+    /// The least bytes per second for the request that goes on to `reach`; if it is slower, another running request is the better way. 0 for any speed.
     public var pace: Int64?
-    /// What a predecessor left durable; at `start` with CRC 0 when nothing.
+    /// The prefix that a predecessor left durable; it ends at `start` with CRC 0 if there is none.
     public var resume: DurablePrefix
     /// What is known of the content.
     public var representation: Representation
@@ -66,23 +66,23 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var expectedDigests: [String: String]
     /// The source to fetch from; absent for work that fetches nothing.
     public var source: LeaseSource?
-    /// For `finalize`: every chunk of the content version.
+    /// For `finalize`: all chunks of the content version.
     public var chunks: [FinishedChunk]
     /// How the source is asked: the task's options over its group's.
     public var options: FetchOptions?
-    /// What the group wants where there is a choice.
+    /// The group's policy for cases that leave a choice.
     public var policy: TransferPolicy?
     /// The media type that the content must have.
     public var contentType: String?
-    /// Whether the source is another one than that which taught the representation: then a difference is the source's fault, and
-    /// nothing but a size with a strong ETag or a digest makes its bytes the same content (range contract, row 30).
+    /// Whether the source is not the one that `representation` came from. Then a difference is the source's fault, and only a size with a
+    /// strong ETag or a digest shows that its bytes are of the same content (range contract, row 30).
     public var isOtherMirror: Bool?
-    /// What the source has shown of a content version that was given up since: less than that is not believed, unless it says that it is another version
-    /// (range contract, row 27). Absent when there was none.
+    /// What the source showed of a content version that was given up. A smaller content is not believed, unless it says that it is another
+    /// version (range contract, row 27). Absent when there was none.
     public var earlier: EarlierVersion?
-    /// Whether the source has its last try: none of the chunk is left after this one, but for those of its mirrors. Absent while there are some.
+    /// Whether this is the source's last try for the chunk; mirrors may still have tries. Absent while the source has more.
     public var isLastTry: Bool?
-    /// For `resolve`: whom to ask what.
+    /// For `resolve`: the resolver to ask.
     public var resolver: Resolver?
     /// For `resolve`: the question.
     public var question: ResolverQuestion?
@@ -90,12 +90,12 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     public var group: String?
     /// The origin whose byte budget it draws from; absent for work that fetches nothing.
     public var origin: String?
-    /// The connection to that which it uses: one lease of a lane is at work at a time. Absent for work that fetches nothing.
+    /// The connection to the origin that it uses: one lease of a lane is active at a time. Absent for work that fetches nothing.
     public var lane: Int64?
-    /// For the first request of a task: a file of the sink that may be what it asks for. The origin is asked whether it still is.
+    /// For the first request of a task: a file of the sink that may be the requested one. The origin is asked whether it still is.
     public var have: HeldFile?
-    /// Sessions that are over and may still be about to put a file in place in the sink, or to delete one: they are revoked there before anything is
-    /// done under the lease (adr/0017). Absent when there are none.
+    /// Sessions that have ended, but may still put a file in place in the sink, or delete a file there. They are revoked there before any
+    /// work of the lease (adr/0017). Absent when there are none.
     public var revoke: [SessionID]?
 
     /// A lease.

@@ -1,10 +1,10 @@
-/// How far the chunks are that a worker has in hand, or that come from an origin now.
+/// The progress of the chunks that a worker holds, or that are being fetched from an origin.
 public struct LeaseProgress: Hashable, Sendable, Codable {
-    /// Bytes of them that are durable.
+    /// Bytes of these chunks that are durable.
     public var done: Int64
-    /// The sum of their lengths, as far as these are known.
+    /// The sum of their lengths, as far as they are known.
     public var total: Int64
-    /// Leases whose chunk's length is not known yet: the origin hasn't answered, or doesn't say.
+    /// Leases whose chunk's length is unknown: the origin hasn't answered, or doesn't state it.
     public var unknownLeases: Int64
 
     /// Progress of leases.

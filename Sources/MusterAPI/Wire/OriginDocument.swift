@@ -6,24 +6,24 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     public var key: String
     /// The most connections that the fleet may have to it: its own cap, or the coordinator's default.
     public var maxConnections: Int32
-    /// How many of these are allowed now: fewer after the origin refused, one more with every ten seconds since (range contract, row 24).
+    /// How many connections are allowed now: fewer after the origin refused, and one more for every ten seconds since (range contract, row 24).
     public var allowedConnections: Int32
-    /// The connections that workers may use to it now.
+    /// The connections to it that workers may use now.
     public var connections: Int64
-    /// Nothing is leased on it before this moment.
+    /// The time before which nothing is leased on it.
     public var pausedUntil: Timestamp?
-    /// When it last refused because there was too much at once.
+    /// When it last refused because of too many requests at once.
     public var limitedAt: Timestamp?
-    /// Bytes per second lately.
+    /// Recent bytes per second.
     public var bytesPerSecond: Int64
-    /// How many bytes per second the whole fleet may take from it; `nil` when as many as come.
+    /// How many bytes per second the whole fleet may take from it; `nil` for no limit.
     public var bytesPerSecondLimit: Int64?
-    /// How far the chunks are that come from it now; `nil` from a coordinator that doesn't tell yet.
+    /// The progress of the chunks that are being fetched from it; `nil` from an older coordinator, which doesn't send it.
     public var bytes: LeaseProgress?
-    /// In how many seconds these are there as things go; `null` when that can't be told, or nothing comes from it.
+    /// In how many seconds these chunks are done at the present speed; `null` if that is unknown, or nothing is being fetched.
     public var etaSeconds: Int64?
-    /// For how long it has served nothing and refused connections, why fewer connections are allowed now than the most, or when it last refused, in a
-    /// sentence; absent if it never did.
+    /// A sentence: how long it has served nothing and refused connections, why fewer connections are allowed now than the maximum, or when
+    /// it last refused; absent if it never did.
     public var note: String?
 
     /// An origin's document.
@@ -45,7 +45,7 @@ public struct OriginDocument: Hashable, Sendable, Codable {
         self.note = note
     }
 
-    /// Writes every field, absent ones as `null` but for those that are not always told.
+    /// Writes every field, absent ones as `null`, except for `bytes` and `note`, which are left out.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(key, forKey: .key)
@@ -62,19 +62,19 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     }
 }
 
-/// The body of `PATCH /v1/origins/{key}`; what is absent stays, `null` takes a setting away.
+/// The body of `PATCH /v1/origins/{key}`; absent fields stay, `null` removes a setting.
 public struct OriginPatch: Hashable, Sendable, Codable {
-    /// What is to become of one setting.
+    /// The change of a setting.
     public typealias Change = PatchField
 
-    /// The cap on leases; setting it also forgets what was learned.
+    /// The cap on connections; setting it also discards what was learned.
     public var maxConnections: Change<Int32>
     /// How many bytes per second the whole fleet may take from the origin.
     public var bytesPerSecond: Change<Int64>
-    /// Until when nothing is leased on the origin.
+    /// The time until which nothing is leased on the origin.
     public var pausedUntil: Change<Timestamp>
-    /// For how long nothing is leased on it, such as `30m`, in place of `pausedUntil`: counted by the database's clock, so that
-    /// nobody else's matters (I11).
+    /// How long nothing is leased on it, such as `30m`, in place of `pausedUntil`. It is counted by the database's clock, so that no other
+    /// clock matters (I11).
     public var pauseFor: String?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
@@ -119,7 +119,7 @@ public struct OriginPatch: Hashable, Sendable, Codable {
         }
     }
 
-    /// How long the origin is to be left alone; `nil` when nothing of that kind, or nothing possible, was said.
+    /// How long the origin is to be paused; `nil` if `pauseFor` is absent or impossible.
     public var pause: Duration? {
         guard let pauseFor, let duration = DurationNotation.parse(pauseFor), duration > .zero,
             duration <= Limits.deadline
@@ -127,7 +127,7 @@ public struct OriginPatch: Hashable, Sendable, Codable {
         return duration
     }
 
-    /// Writes what changes.
+    /// Writes only what changes.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(maxConnections, forKey: .maxConnections)

@@ -2,7 +2,7 @@
 public struct Page<Item: Codable & Sendable>: Codable, Sendable {
     /// The items, in the order of the listing.
     public var items: [Item]
-    /// What to pass as `after=` for the next page; `null` on the last one.
+    /// The value to pass as `after=` for the next page; `null` on the last page.
     public var next: String?
 
     /// A page.

@@ -1,10 +1,10 @@
-/// What a `PATCH` says of one field: absent, `null` and a value are three different wishes.
+/// A field of a `PATCH`: absent, `null` and a value mean three different changes.
 public enum PatchField<Value: Hashable & Sendable>: Hashable, Sendable {
-    /// The field is absent: what is set stays.
+    /// The field is absent: the setting stays.
     case keep
-    /// The field is `null`: what is set is taken away.
+    /// The field is `null`: the setting is removed.
     case clear
-    /// It is this from now on.
+    /// The field has a value: it is the new setting.
     case set(Value)
 
     /// The new value, if there is one.
@@ -17,13 +17,13 @@ public enum PatchField<Value: Hashable & Sendable>: Hashable, Sendable {
 }
 
 extension KeyedDecodingContainer {
-    /// A field of a patch.
+    /// Reads a field of a patch.
     func patch<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> PatchField<Value> {
         guard contains(key) else { return .keep }
         return try decodeIfPresent(type, forKey: key).map { .set($0) } ?? .clear
     }
 
-    /// A whole number of a patch.
+    /// Reads a whole number of a patch.
     func patch<Number: FixedWidthInteger & Decodable>(
         integer type: Number.Type, forKey key: Key
     ) throws -> PatchField<
@@ -35,7 +35,7 @@ extension KeyedDecodingContainer {
 }
 
 extension KeyedEncodingContainer {
-    /// Writes a field of a patch, as far as it says something.
+    /// Writes a field of a patch, unless it stays.
     mutating func encode<Value: Encodable>(_ field: PatchField<Value>, forKey key: Key) throws {
         switch field {
         case .keep: break

@@ -6,15 +6,15 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case invalidRequest
         /// The body is larger than allowed.
         case tooLarge
-        /// No token, or a wrong one.
+        /// The token is missing or wrong.
         case unauthorized
         /// The token doesn't allow this.
         case forbidden
-        /// The request is for a host that this coordinator isn't.
+        /// The request names a host that is not this coordinator's.
         case foreignHost
-        /// The request comes from a page of somebody else.
+        /// The request comes from a web page of another origin.
         case foreignOrigin
-        /// The body is none of the forms that are taken.
+        /// The body has none of the accepted media types.
         case unsupportedMediaType
         /// There is no such group.
         case groupNotFound
@@ -24,7 +24,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case workerNotFound
         /// There is no such subscription.
         case subscriptionNotFound
-        /// There is no such delivery, or not any more.
+        /// There is no such delivery, or it is no longer kept.
         case deliveryNotFound
         /// No consumer of this name has acknowledged anything.
         case consumerNotFound
@@ -32,34 +32,34 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case sessionNotFound
         /// There is no such page.
         case notFound
-        /// The method is not one of this resource's.
+        /// The resource does not support the method.
         case methodNotAllowed
-        /// A group of this name is there already.
+        /// A group with this name exists.
         case groupExists
-        /// A subscription of this name is there already.
+        /// A subscription with this name exists.
         case subscriptionExists
-        /// The group's tasks are final.
+        /// The group is sealed: no tasks can be added.
         case groupSealed
         /// The group has finished, and was not asked to open again.
         case groupFinished
         /// Another live task writes to this path.
         case destinationTaken
-        /// The verb makes no sense in this state.
+        /// The verb is impossible in this state.
         case conflict
-        /// The events after this position are not kept any more; `oldest` is the position of the oldest that are.
+        /// The events after this position are no longer kept; `oldest` is the position of the oldest event that is.
         case eventsGone
-        /// The position is of another log: the database has lost what came last, as in a failover to a standby that was behind.
+        /// The position is of another log: the database has lost the latest events, as in a failover to a standby that was behind.
         case otherLog
-        /// The coordinator serves as many readers as it can, or something that takes long has what is to be changed: a later try will do.
+        /// The coordinator serves as many readers as it can, or a long operation has locked what is to be changed: a later try succeeds.
         case busy
-        /// The database can't be reached now; worth trying again.
+        /// The database can't be reached now; a later try may succeed.
         case databaseUnavailable
-        /// The coordinator is stopping; another one, or a later try, will do.
+        /// The coordinator is stopping; another coordinator, or a later try, can serve the request.
         case stopping
-        /// A defect of Muster.
+        /// A defect in Muster.
         case `internal`
 
-        /// The HTTP status that goes with the code.
+        /// The HTTP status of the code.
         public var status: Int {
             switch self {
             case .invalidRequest: 400
@@ -81,7 +81,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             }
         }
 
-        /// The constant title that goes with the code.
+        /// The constant title of the code.
         public var title: String {
             switch self {
             case .invalidRequest: "The request is not valid"
@@ -116,7 +116,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         }
     }
 
-    /// `urn:muster:problem:<code>`: names the kind, leads nowhere.
+    /// `urn:muster:problem:<code>`: identifies the kind, and can't be dereferenced.
     public var type: String
     /// The constant title of the kind.
     public var title: String
@@ -124,13 +124,13 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
     public var status: Int
     /// The stable code.
     public var code: Code
-    /// What is wrong with this very request.
+    /// What is wrong with this request.
     public var detail: String
     /// The JSON pointer of the place in the document.
     public var pointer: String?
     /// The line of the manifest, counted from 1.
     public var line: Int?
-    /// The position of the oldest event that is kept; with `eventsGone` alone.
+    /// The position of the oldest event that is kept; only with `eventsGone`.
     public var oldest: Int64?
 
     /// A problem.

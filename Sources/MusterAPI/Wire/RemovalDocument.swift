@@ -1,27 +1,27 @@
-/// What is still to be done of a removal: finished files that were to be deleted, and are still there.
+/// What is left to do for a removal: the finished files that were to be deleted and still exist.
 public struct RemovalDocument: Hashable, Sendable, Codable {
-    /// The group's name, which may be that of another group by now.
+    /// The group's name, which another group may have by now.
     public var group: String
-    /// Where the files are; absent when there are none left.
+    /// The sink of the files; absent when none are left.
     public var sink: String?
     /// How many files are still there.
     public var files: Int64
     /// How many live workers can delete them.
     public var workersReaching: Int64
-    /// What keeps files from being deleted; absent where nothing has, as far as workers have told.
+    /// Why files could not be deleted; absent if no worker has reported a failure.
     public var failure: Failure?
     /// Whether the group itself is still to be removed; absent otherwise.
     public var pending: Bool?
-    /// What becomes of its finished files; only in the answer to the removal of a group with its files.
+    /// What happens to its finished files; only in the answer to the removal of a group with its files.
     public var fate: Fate?
-    /// What became of those that were to be deleted; absent where no worker has told that yet, and from lists.
+    /// What happened to the files that were to be deleted; absent before a worker has reported that, and in lists.
     public var outcome: Outcome?
 
-    /// Files that could not be deleted when that was last tried. It is tried again.
+    /// Files that could not be deleted at the last try. The deletion is tried again.
     public struct Failure: Hashable, Sendable, Codable {
-        /// How many.
+        /// The number of these files.
         public var files: Int64
-        /// Which one, and why not.
+        /// One of these files, and the reason.
         public var detail: String
 
         /// A failure.
@@ -31,14 +31,14 @@ public struct RemovalDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// What became of files that were to be deleted, as far as workers have told. Removals under the name of one group that run at the same time are counted
-    /// together, and what is counted is kept for as long as events are.
+    /// What happened to files that were to be deleted, as far as workers have reported. Concurrent removals of groups with the same name
+    /// are counted together. The counts are kept for as long as events are.
     public struct Outcome: Hashable, Sendable, Codable {
-        /// How many were deleted.
+        /// How many files were deleted.
         public var deleted: Int64
-        /// How many stay, since others stand at their paths by now.
+        /// How many files stay, since other files stand at their paths by now.
         public var changed: Int64
-        /// How many were gone already.
+        /// How many files were missing already.
         public var missing: Int64
 
         /// An outcome.
@@ -49,11 +49,11 @@ public struct RemovalDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// What becomes of the finished files of a group, or of some of its tasks, that are removed with them.
+    /// What happens to the finished files of a group, or of some of its tasks, that are removed with their files.
     public struct Fate: Hashable, Sendable, Codable {
-        /// How many are to be deleted.
+        /// How many files are to be deleted.
         public var toDelete: Int64
-        /// How many stay, since they are the files of other groups too.
+        /// How many files stay, since they belong to other groups too.
         public var kept: Int64
         /// One of these groups.
         public var keptBy: String?
@@ -66,7 +66,7 @@ public struct RemovalDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// What is still to be done.
+    /// The rest of a removal.
     public init(group: String, sink: String?, files: Int64, workersReaching: Int64, pending: Bool? = nil) {
         self.group = group
         self.sink = sink

@@ -1,7 +1,7 @@
 public import MusterCore
 
 extension ResolverAnswer {
-    /// The fresh URL, if the answer can be used; throws what is impossible about it, without a value of its headers.
+    /// The fresh URL, if the answer can be used. Throws if the answer is impossible; the reason contains no value of its headers.
     public func checked() throws(InputRefusal) -> SourceURL {
         let checked: SourceURL
         do throws(SourceURL.Refusal) {

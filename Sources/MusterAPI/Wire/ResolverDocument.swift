@@ -1,9 +1,9 @@
-/// A group's resolver as the API shows it: where it is, and nothing that could be a secret.
+/// A group's resolver as the API shows it: its URL, without anything that could be a secret.
 public struct ResolverDocument: Hashable, Sendable, Codable {
-    /// Its URL. The values of its query are replaced by dots, since keys of services often stand there.
+    /// Its URL. The values of its query are replaced by dots, since they are often API keys.
     public var url: String
 
-    /// What may be shown of a resolver.
+    /// The parts of a resolver that may be shown.
     public init(_ resolver: Resolver) {
         url = Self.shown(resolver.url)
     }

@@ -1,14 +1,14 @@
 public import MusterCore
 
-/// The body of `POST /v1/sessions`: one incarnation of a worker introduces itself.
+/// The body of `POST /v1/sessions`: a new incarnation of a worker opens its session.
 public struct SessionRequest: Hashable, Sendable, Codable {
     /// The worker's name; a restarted worker comes with the same name and gets a new session.
     public var name: String
     /// The sinks that it reaches.
     public var sinks: [String]
-    /// Which directory each of them is, by what the directory says of itself (adr/0034); a sink is missing that could not be read.
+    /// The identity of each sink's directory, as the directory itself states it (adr/0034); a sink that could not be read is missing.
     public var marks: [String: String]?
-    /// The sinks whose directory takes the place of another one for good, as the operator says.
+    /// The sinks whose directory permanently replaces another directory, as the operator says.
     public var replaced: [String]?
     /// How many transfers it runs at once.
     public var slots: Int
@@ -16,12 +16,12 @@ public struct SessionRequest: Hashable, Sendable, Codable {
     public var version: String
     /// Labels of its operator's choosing.
     public var labels: [String: String]
-    /// The rate that the worker keeps to by itself, in bytes per second, if it does; only shown.
+    /// The rate limit that the worker applies by itself, in bytes per second, if it has a limit; only shown.
     public var bytesPerSecond: Int64?
-    /// The session that the same process had before, if it had one: what that was told holds for it still.
+    /// The session that the same process had before, if it had a session: what that session was told still applies.
     public var previous: SessionID?
 
-    /// An introduction.
+    /// A request to open a session.
     public init(
         name: String, sinks: [String], slots: Int, version: String, labels: [String: String] = [:],
         bytesPerSecond: Int64? = nil, previous: SessionID? = nil
@@ -42,11 +42,11 @@ public struct SessionDocument: Hashable, Sendable, Codable {
     public var id: SessionID
     /// Its time to live, in milliseconds.
     public var ttlMilliseconds: Int64
-    /// The database whose tasks the worker serves, by a UUID: files are marked with it (adr/0014), and what Muster has below `.muster` is
-    /// beneath it. Without it the session can begin in no sink.
+    /// The database whose tasks the worker serves, as a UUID: files are marked with it (adr/0014), and it names Muster's own directory
+    /// below `.muster`. Without it the session can begin in no sink.
     public var installation: String?
-    /// Which directory each sink has to be, by what that says of itself: the session begins in no other (adr/0034). A sink that is missing is known to nobody
-    /// yet: it takes another session that names its mark.
+    /// The identity that each sink's directory must have: the session begins in no other directory (adr/0034). A sink that is missing here
+    /// is still unknown: it needs another session that names its mark.
     public var marks: [String: String]?
 
     /// An answer.
@@ -60,29 +60,29 @@ public struct SessionDocument: Hashable, Sendable, Codable {
     }
 }
 
-/// The body of `POST /v1/sessions/{id}/sync`; `docs/protocol.md` tells the rules.
+/// The body of `POST /v1/sessions/{id}/sync`; `docs/protocol.md` has the rules.
 public struct SyncRequest: Hashable, Sendable, Codable {
     /// Counts this session's syncs from 1; a later one supersedes an earlier one that still waits.
     public var sequence: Int64
-    /// Every sync up to this one has been answered or given up; what was granted in them is in `held` or was never received.
+    /// Every sync up to this one has been answered or given up; the leases granted in them are in `held` or were never received.
     public var settled: Int64
-    /// News of leases.
+    /// The reports on leases.
     public var reports: [Report]
     /// Every lease that the worker holds or that a report not yet acknowledged is about.
     public var held: [LeaseName]
     /// How many more transfers it can begin now.
     public var room: Int
-    /// How many leases it takes besides, to have them wait in its lanes (`docs/protocol.md`); none when absent.
+    /// How many more leases it takes to wait in its lanes (`docs/protocol.md`); none when absent.
     public var ahead: Int?
-    /// How long it is willing to wait for work, in milliseconds; a sync with reports is answered at once.
+    /// How long it waits for work, in milliseconds; a sync with reports is answered at once.
     public var waitMilliseconds: Int64
-    /// Its sinks.
+    /// The states of its sinks.
     public var sinks: [SinkStatus]
     /// Bytes received since the last settled sync, for the display of speeds.
     public var receivedBytes: Int64
-    /// What was used of byte budgets since the last settled sync; absent when nothing was.
+    /// The use of byte budgets since the last settled sync; absent when nothing was used.
     public var traffic: [Traffic]?
-    /// Sessions that this worker has revoked since its last sync, each in a sink: no lease has to name them any more.
+    /// Sessions that this worker has revoked since its last sync, each in a sink: leases no longer have to name them.
     public var revoked: [RevokedSession]?
 
     /// A sync.
@@ -104,7 +104,7 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     }
 }
 
-/// A session that was revoked in a sink: nothing that it was about to do there takes effect any more.
+/// A session that was revoked in a sink: none of its pending operations there takes effect.
 public struct RevokedSession: Hashable, Sendable, Codable {
     /// The sink.
     public var sink: String
@@ -118,15 +118,15 @@ public struct RevokedSession: Hashable, Sendable, Codable {
     }
 }
 
-/// What a worker used of one byte budget.
+/// A worker's use of a byte budget.
 public struct Traffic: Hashable, Sendable, Codable {
-    /// The budget's name, as the answer to an earlier sync gave it.
+    /// The budget's name, from the answer to an earlier sync.
     public var budget: String
     /// Bytes of bodies that were received under it.
     public var bytes: Int64
-    /// The share of it that the worker keeps to as it sends this, in bytes per second; absent when it knows of none.
+    /// The share of it to which the worker keeps when it sends this, in bytes per second; absent if it has no share.
     public var bytesPerSecond: Int64?
-    /// Whether a transfer had to wait for it; nobody knows when absent.
+    /// Whether a transfer had to wait for the budget; unknown when absent.
     public var isShort: Bool?
 
     /// Use of a budget.
@@ -138,11 +138,11 @@ public struct Traffic: Hashable, Sendable, Codable {
     }
 }
 
-/// A worker's share of a byte budget of the fleet. All the shares of a budget together never exceed its rate.
+/// A worker's share of a byte budget of the fleet. All shares of a budget together never exceed its rate.
 public struct BudgetShare: Hashable, Sendable, Codable {
     /// The budget: `group:<name>`, `origin:<key>` or `fleet`.
     public var name: String
-    /// How much of it is the worker's until the next answer says otherwise.
+    /// The worker's share until the next answer, in bytes per second.
     public var bytesPerSecond: Int64
 
     /// A share.
@@ -159,15 +159,17 @@ public struct BudgetShare: Hashable, Sendable, Codable {
     public static let fleet = "fleet"
 }
 
-/// A request to give up the tail of a running chunk, or leave to keep what others are refused; the holder answers with a report `shrunk`.
+/// A request to give up the tail of a running chunk, or a permission to keep a tail that was refused to other workers. The holder answers
+/// with a report `shrunk`.
 public struct Shrink: Hashable, Sendable, Codable {
-    /// The lease that is asked.
+    /// The lease whose holder is asked.
     public var lease: LeaseName
-    /// Where the chunk shall end instead.
+    /// The new end of the chunk.
     public var end: Int64
-    /// Whether that is further than the holder has agreed to: what lies before it was given back. A holder that has come to its end already says nothing.
+    /// Whether `end` is beyond the end to which the holder agreed: the bytes before it were given back. A holder that has already reached
+    /// its end does not report.
     public var isFurther: Bool?
-    /// Whether the lease is to be given back, and only if nothing has come of it. A holder that has had an answer says nothing.
+    /// Whether the lease is to be given back, but only if no answer has come for it. A holder that has had an answer does not report.
     public var isUntouched: Bool?
 
     /// A request.
@@ -179,13 +181,13 @@ public struct Shrink: Hashable, Sendable, Codable {
     }
 }
 
-/// A report that can't be stored. Its lease has failed, and is the worker's no longer.
+/// A report that can't be stored. Its lease has failed, and the worker no longer holds it.
 public struct RefusedReport: Hashable, Sendable, Codable {
     /// The chunk.
     public var chunk: ChunkID
     /// The lease's epoch.
     public var epoch: LeaseEpoch
-    /// What is wrong with it.
+    /// What is wrong with the report.
     public var reason: String
 
     /// A refused report.
@@ -195,7 +197,7 @@ public struct RefusedReport: Hashable, Sendable, Codable {
         self.reason = reason
     }
 
-    /// The lease that it is about.
+    /// The lease that the report is about.
     public var lease: LeaseName { LeaseName(chunk: chunk, epoch: epoch) }
 }
 
@@ -203,22 +205,22 @@ public struct RefusedReport: Hashable, Sendable, Codable {
 public struct SyncResponse: Hashable, Sendable, Codable {
     /// Leases that the worker no longer holds: it stops at once.
     public var lost: [LeaseName]
-    /// Reports of this sync that can't be stored: the worker drops them and stops work on their leases, and does not repeat them.
+    /// Reports of this sync that can't be stored: the worker drops them, stops work on their leases, and does not repeat them.
     public var refused: [RefusedReport]
-    /// Leases whose reports were not stored yet, since their group is locked by something that takes long: the worker sends them again.
+    /// Leases whose reports are not stored yet, since a long operation has locked their group: the worker sends them again.
     public var deferred: [LeaseName]?
-    /// Running chunks whose tail others should have.
+    /// Running chunks whose tail is wanted for other workers.
     public var shrink: [Shrink]
     /// New work.
     public var leases: [LeaseDocument]
-    /// Whether the worker shall finish what it holds, take nothing more and leave.
+    /// Whether the worker is to finish what it holds, take nothing more and leave.
     public var drain: Bool
     /// The session's time to live from the moment at which this sync was sent, in milliseconds.
     public var ttlMilliseconds: Int64
-    /// The worker's shares of byte budgets, all of them, each time. A budget that is missing does not limit (any more), nor does
-    /// any when the field is absent.
+    /// All of the worker's shares of byte budgets, in every answer. A budget that is missing does not limit (any more), and no budget does
+    /// when the field is absent.
     public var budgets: [BudgetShare]?
-    /// Which addresses the worker may fetch from, by this coordinator (range contract, row 39); all of them when absent.
+    /// The addresses that the worker may fetch from, as this coordinator is set (range contract, row 39); all addresses when absent.
     public var addresses: AddressGuard?
 
     /// An answer.

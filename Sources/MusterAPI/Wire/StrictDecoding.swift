@@ -1,8 +1,8 @@
 public import MusterCore
 
 extension KeyedDecodingContainer {
-    /// A whole number, if there is one. `JSONDecoder` forgets the place of a number with a fraction, or of one that
-    /// doesn't fit, and calls the whole document no JSON.
+    /// A whole number, if there is one. For a number with a fraction, or one that doesn't fit, `JSONDecoder` loses the place and reports
+    /// the whole document as invalid JSON.
     func integerIfPresent<Number: FixedWidthInteger & Decodable>(
         _ type: Number.Type, forKey key: Key
     ) throws -> Number? {
@@ -18,7 +18,7 @@ extension KeyedDecodingContainer {
 }
 
 extension DecodingError {
-    /// Whether the error says nothing of where in the document it is.
+    /// Whether the error does not say where in the document it is.
     fileprivate var isWithoutPlace: Bool {
         if case .dataCorrupted(let context) = self { return context.codingPath.isEmpty }
         return false

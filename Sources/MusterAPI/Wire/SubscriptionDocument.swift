@@ -1,16 +1,16 @@
 public import MusterCore
 
-/// The body of `POST /v1/subscriptions`: whom to deliver events to (Standard Webhooks).
+/// The body of `POST /v1/subscriptions`: a receiver of events (Standard Webhooks).
 public struct SubscriptionRequest: Hashable, Sendable, Codable {
     /// Its name, by the rule of names.
     public var name: String
-    /// Where events are posted to: `http` or `https`, without credentials.
+    /// The URL to which events are posted: `http` or `https`, without credentials.
     public var url: String
-    /// What deliveries are signed with: `whsec_` and the Base64 of 24 to 64 bytes. Absent, one is made.
+    /// The key that signs deliveries: `whsec_` and the Base64 of 24 to 64 bytes. When absent, the coordinator makes a key.
     public var secret: Secret?
-    /// Which groups' events it gets: `*` stands for any characters, `?` for one. Absent, all.
+    /// The groups whose events it gets: `*` stands for any characters, `?` for one; all groups when absent.
     public var groups: String?
-    /// Which types of events it gets, such as `dev.muster.group.succeeded.v1`. Absent or empty, all.
+    /// The types of events that it gets, such as `dev.muster.group.succeeded.v1`; all types when absent or empty.
     public var types: [String]?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
@@ -26,7 +26,7 @@ public struct SubscriptionRequest: Hashable, Sendable, Codable {
         self.types = types
     }
 
-    /// Reads a request; refuses unknown fields. What the fields say is checked by the coordinator.
+    /// Reads a request; refuses unknown fields. The coordinator checks the values.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
         name = try container.decode(String.self, forKey: .name)
@@ -37,17 +37,17 @@ public struct SubscriptionRequest: Hashable, Sendable, Codable {
     }
 }
 
-/// The body of `PATCH /v1/subscriptions/{name}`; what is absent stays.
+/// The body of `PATCH /v1/subscriptions/{name}`; absent fields stay.
 public struct SubscriptionPatch: Hashable, Sendable, Codable {
-    /// Where events are posted to from now on, deliveries that were tried already included.
+    /// The URL to which events are posted from now on, including deliveries that were tried before.
     public var url: String?
-    /// What deliveries are signed with from now on; for 24 hours the one before signs besides.
+    /// The key that signs deliveries from now on; for 24 hours the previous key signs as well.
     public var secret: Secret?
-    /// Which groups' events it gets; `*` is all of them, and what `null` stands for in JSON.
+    /// The groups whose events it gets; `*` is all groups, and so is `null` in JSON.
     public var groups: String?
-    /// Which types of events it gets; an empty list is all of them, and what `null` stands for in JSON.
+    /// The types of events that it gets; an empty list is all types, and so is `null` in JSON.
     public var types: [String]?
-    /// Whether anything is posted. Events of the time while it was disabled are delivered once it is enabled.
+    /// Whether events are posted. Events from the time while it was disabled are delivered once it is enabled.
     public var enabled: Bool?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
@@ -65,7 +65,7 @@ public struct SubscriptionPatch: Hashable, Sendable, Codable {
         self.enabled = enabled
     }
 
-    /// Reads a change; refuses unknown fields, and `null` for what can't be taken away.
+    /// Reads a change; refuses unknown fields, and `null` for a setting that can't be removed.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
         if container.contains(.url) { url = try container.decode(String.self, forKey: .url) }
@@ -76,29 +76,29 @@ public struct SubscriptionPatch: Hashable, Sendable, Codable {
     }
 }
 
-/// A subscription as it is shown; a secret that was made for it is in the answer to its creation alone.
+/// A subscription as it is shown. A secret that was made for it is only in the answer to its creation.
 public struct SubscriptionDocument: Hashable, Sendable, Codable {
     /// Its name.
     public var name: String
-    /// Where events are posted to.
+    /// The URL to which events are posted.
     public var url: String
-    /// Which groups' events it gets.
+    /// The groups whose events it gets.
     public var groups: String
-    /// Which types of events it gets; empty for all.
+    /// The types of events that it gets; empty for all types.
     public var types: [String]
-    /// Whether anything is posted.
+    /// Whether events are posted.
     public var enabled: Bool
-    /// Why nothing is posted, if that was not somebody's wish: the receiver has said 410.
+    /// Why events are not posted, if no request disabled it: the receiver has answered 410.
     public var disabledReason: String?
-    /// The secret, once, in the answer to the creation, if none was given. A caller that loses it sets a new one.
+    /// The secret, only in the answer to the creation, if none was given. A caller that loses it sets a new secret.
     public var secret: String?
-    /// Until when the secret before this one signs besides; `null` when there is none.
+    /// The time until which the previous secret signs as well; `null` when there is none.
     public var previousSecretUntil: Timestamp?
-    /// Up to which position of the log events have been made deliveries of.
+    /// The position of the log up to which events have been turned into deliveries.
     public var position: Int64
     /// Deliveries under way or waiting for their next try; counted up to ``Limits/deliveriesCounted``.
     public var pending: Int64
-    /// Deliveries that were given up and can be replayed; counted likewise.
+    /// Deliveries that were given up and can be replayed; counted up to the same bound.
     public var dead: Int64
     /// When it was made.
     public var createdAt: Timestamp
@@ -123,7 +123,7 @@ public struct SubscriptionDocument: Hashable, Sendable, Codable {
         self.createdAt = createdAt
     }
 
-    /// Writes every field, absent ones as `null`, but for the secret, which is left out.
+    /// Writes every field, absent ones as `null`, except for the secret, which is left out.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(name, forKey: .name)

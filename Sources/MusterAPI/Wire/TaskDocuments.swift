@@ -6,7 +6,7 @@ public struct TaskRequest: Hashable, Sendable, Codable {
     public var key: String?
     /// Sources of the same content, preferred ones first.
     public var urls: [String]
-    /// Where the file shall stand below the sink; the first URL's last segment when absent.
+    /// The path that the file is to have below the sink; the first URL's last segment when absent.
     public var path: String?
     /// The expected size in bytes.
     public var size: Int64?
@@ -18,11 +18,11 @@ public struct TaskRequest: Hashable, Sendable, Codable {
     public var priority: Int32?
     /// The caller's own data.
     public var metadata: JSONValue?
-    /// How the sources are asked, over the group's defaults. Never read back.
+    /// How the sources are asked; overrides the group's defaults. Never read back.
     public var fetch: FetchOptions?
     /// The media type that the content must have.
     public var contentType: String?
-    /// How long the task may take from when it is added, such as `2h`.
+    /// How long the task may take after it is added, such as `2h`.
     public var deadline: String?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
@@ -60,7 +60,7 @@ public struct TaskRequest: Hashable, Sendable, Codable {
         deadline = try container.decodeIfPresent(String.self, forKey: .deadline)
     }
 
-    /// The task, checked; throws what is wrong with it and where.
+    /// The task, checked; throws the reason and the place if it is invalid.
     public func validated() throws(InputRefusal) -> TaskSpecification {
         if let metadata { try MetadataRule.check(metadata) }
         do {
@@ -79,17 +79,17 @@ public struct TaskRequest: Hashable, Sendable, Codable {
 
 /// Why a task failed, as the API shows it.
 public struct FailureDocument: Hashable, Sendable, Codable {
-    /// The closed kind, such as `notFound` or `httpStatus(503)`.
+    /// The kind, from a closed list, such as `notFound` or `httpStatus(503)`.
     public var kind: FailureKind
     /// What was seen, in words.
     public var detail: String
-    /// When, by the database's clock.
+    /// When it happened, by the database's clock.
     public var at: Timestamp
     /// The status of the answer, if there was one.
     public var status: Int?
-    /// The source that it came from, as the task was added with it.
+    /// The URL of the source that failed, as it was given for the task.
     public var source: String?
-    /// The origin's own name for the request.
+    /// The origin's own identifier of the request.
     public var requestID: String?
 
     /// A failure.
@@ -106,16 +106,16 @@ public struct FailureDocument: Hashable, Sendable, Codable {
     }
 }
 
-/// What is tried next, after a failure that is not the end.
+/// The next try, after a failure that is not final.
 public struct RetryDocument: Hashable, Sendable, Codable {
-    /// The number of the next try, or of the one under way, from 1. Progress makes it begin anew.
+    /// The number of the next or the current try, from 1. Progress resets it.
     public var number: Int32
-    /// After how many tries without progress the task fails; absent where that is not known beforehand, or it never does.
+    /// The number of tries without progress after which the task fails; absent if that is not known beforehand, or the task never fails for it.
     public var limit: Int32?
-    /// In how many seconds it is due; absent when it is under way, or as soon as there is room for it.
+    /// In how many seconds the try is due; absent when it is under way, or starts as soon as there is room for it.
     public var inSeconds: Int64?
-    /// For how many seconds it is not given up, whatever the number of tries: nobody is reached of an origin that has served lately. Absent where only
-    /// the number counts.
+    /// For how many seconds the task is not given up, whatever the number of tries: an origin that served lately can't be reached. Absent
+    /// if only the number counts.
     public var onForSeconds: Int64?
 
     /// What is tried next.
@@ -126,11 +126,11 @@ public struct RetryDocument: Hashable, Sendable, Codable {
         self.onForSeconds = onForSeconds
     }
 
-    /// `try 3 of 8`, or `try 3` where no number is the last one; nothing for the first try: that does not count where the origin only said that there was
-    /// too much at once.
+    /// `try 3 of 8`, or `try 3` if no number is the last; `nil` for the first try, which does not count if the origin only refused too many
+    /// requests at once.
     public var count: String? { number > 1 ? "try \(number)" + (limit.map { " of \($0)" } ?? "") : nil }
 
-    /// `given up in 1m 50s at the earliest`, where something else than the number of tries decides.
+    /// `given up in 1m 50s at the earliest`, if something other than the number of tries decides.
     public var end: String? {
         onForSeconds.map { "given up in \(DurationNotation.format(.seconds($0))) at the earliest" }
     }
@@ -138,7 +138,7 @@ public struct RetryDocument: Hashable, Sendable, Codable {
 
 /// A task as the API shows it. Headers are never part of it, since they may hold secrets.
 public struct TaskDocument: Hashable, Sendable, Codable {
-    /// How much of the file is there.
+    /// How many bytes of the file have come.
     public struct Bytes: Hashable, Sendable, Codable {
         /// Bytes that are durable.
         public var done: Int64
@@ -161,11 +161,11 @@ public struct TaskDocument: Hashable, Sendable, Codable {
 
     /// The task's key.
     public var key: String
-    /// What is observed of it.
+    /// The state that is observed.
     public var state: TaskState
     /// Its sources, in the caller's order.
     public var urls: [String]
-    /// Where the file stands, or will.
+    /// The path of the file, present or future.
     public var path: String
     /// The expected size.
     public var size: Int64?
@@ -175,23 +175,23 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     public var metadata: JSONValue?
     /// Progress.
     public var bytes: Bytes
-    /// Which content the bytes are of, counted from 1 (range contract, row 6).
+    /// The content version of the bytes, counted from 1 (range contract, row 6).
     public var contentVersion: Int32
     /// The entity tag that the origin stated.
     public var etag: String?
     /// The Last-Modified that the origin stated.
     public var lastModified: String?
-    /// Where the content really came from, after redirects.
+    /// The URL that the content came from, after redirects.
     public var effectiveURL: String?
-    /// Digests as computed, once the task succeeded; before that, those expected.
+    /// The computed digests, once the task has succeeded; before that, the expected ones.
     public var digests: [String: String]
-    /// CRC32C of the finished file, where it is known.
+    /// CRC32C of the finished file, if it is known.
     public var crc32c: UInt32?
     /// Failures so far.
     public var attempts: Int32
-    /// Why it failed, or what went wrong last; `null` when nothing did.
+    /// Why it failed, or the last failure; `null` when there was none.
     public var failure: FailureDocument?
-    /// What is tried next, if the last try failed and nothing has come since; absent otherwise.
+    /// The next try, if the last one failed and no bytes have come since; absent otherwise.
     public var retry: RetryDocument?
     /// When it was added.
     public var createdAt: Timestamp
@@ -201,16 +201,16 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     public var finishedAt: Timestamp?
     /// The media type that the content must have, if the caller named one.
     public var contentType: String?
-    /// When it fails if it is not done by then.
+    /// The time at which the task fails if it is not done.
     public var deadlineAt: Timestamp?
-    /// Which options for asking its sources it has of its own, by name alone: their values may be secrets.
+    /// The names of its own fetch options, without their values, which may be secrets.
     public var fetchOptions: [String]?
-    /// Bytes per second lately; 0 when nothing comes.
+    /// Recent bytes per second; 0 when nothing comes.
     public var bytesPerSecond: Int64?
-    /// The path of the file of the same sink that it was made of, since the origin said that it is still the same; then nothing
-    /// was fetched for it.
+    /// The path of the file of the same sink that was used again, because the origin said that it is still the same; then nothing was
+    /// fetched for the task.
     public var reusedFrom: String?
-    /// In how many seconds its bytes are there as things go; `null` when that can't be told.
+    /// In how many seconds its bytes are there at the present speed; `null` if that is unknown.
     public var etaSeconds: Int64?
 
     /// A task's document.
@@ -283,11 +283,11 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     }
 }
 
-/// The answer to an addition.
+/// The answer to a request that adds tasks.
 public struct AddedDocument: Hashable, Sendable, Codable {
     /// Tasks that are new.
     public var added: Int64
-    /// Tasks whose key was there already, and for which nothing changed.
+    /// Tasks whose key existed, and which did not change.
     public var existing: Int64
 
     /// An answer.

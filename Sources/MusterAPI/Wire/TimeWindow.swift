@@ -1,10 +1,10 @@
 import MusterCore
 
-/// A part of the day, again every day: from 22:00 to 06:00 in Europe/Berlin.
+/// A daily part of the day: from 22:00 to 06:00 in Europe/Berlin.
 public struct TimeWindow: Hashable, Sendable, Codable {
     /// When it begins: `HH:MM`, 00:00 to 23:59.
     public var from: String
-    /// When it ends. Before `from` it is of the next day; the same as `from` means the whole day.
+    /// When it ends. A time before `from` is on the next day; the same time as `from` means the whole day.
     public var to: String
     /// The IANA time zone in which the clock is read, such as `Europe/Berlin`.
     public var timeZone: String
@@ -26,7 +26,7 @@ public struct TimeWindow: Hashable, Sendable, Codable {
         timeZone = try container.decode(String.self, forKey: .timeZone)
     }
 
-    /// Throws what is impossible about it, with the JSON pointer below it. Which zones there are, the database knows.
+    /// Throws if a value is impossible, with the JSON pointer below the window. Only the database knows which time zones exist.
     func check() throws(InputRefusal) {
         try Self.check(time: from, at: "/from")
         try Self.check(time: to, at: "/to")
@@ -40,7 +40,7 @@ public struct TimeWindow: Hashable, Sendable, Codable {
         else { throw InputRefusal(pointer: pointer, reason: "must be a time of day from 00:00 to 23:59") }
     }
 
-    /// What could be the name of a zone; a name that the database doesn't know is refused there.
+    /// Accepts what could be the name of a time zone; the database refuses a name that it doesn't know.
     static func check(zone text: String, at pointer: String) throws(InputRefusal) {
         let isName = text.utf8.allSatisfy { byte in
             switch byte {
@@ -57,13 +57,13 @@ public struct TimeWindow: Hashable, Sendable, Codable {
     }
 }
 
-/// A line of a group's timetable: how fast it may be in a part of the day.
+/// A line of a group's timetable: its rate in a part of the day.
 public struct TimetableEntry: Hashable, Sendable, Codable {
     /// When it begins: `HH:MM`.
     public var from: String
     /// When it ends, as in `TimeWindow`.
     public var to: String
-    /// The IANA time zone; when absent that of the group's window, or UTC.
+    /// The IANA time zone; when absent, that of the group's window, or UTC.
     public var timeZone: String?
     /// The most bytes per second of the whole group.
     public var bytesPerSecond: Int64
@@ -92,7 +92,7 @@ public struct TimetableEntry: Hashable, Sendable, Codable {
         bytesPerSecond = rate
     }
 
-    /// Throws what is impossible about it, with the JSON pointer below it.
+    /// Throws if a value is impossible, with the JSON pointer below the entry.
     func check() throws(InputRefusal) {
         try TimeWindow.check(time: from, at: "/from")
         try TimeWindow.check(time: to, at: "/to")

@@ -4,7 +4,7 @@ public import MusterCore
 public struct SinkStatus: Hashable, Sendable, Codable {
     /// The sink's name.
     public var name: String
-    /// Why nothing of it may be leased to this worker now, `storageFull` or `storage`; `nil` when it is well.
+    /// Why nothing of it may be leased to this worker now, `storageFull` or `storage`; `nil` when it has no fault.
     public var parked: FailureKind?
     /// What was seen, in words.
     public var detail: String?
@@ -30,27 +30,27 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
     public var state: String
     /// The version of its program.
     public var version: String
-    /// Its sinks and how they are.
+    /// Its sinks and their states.
     public var sinks: [SinkStatus]
     /// How many transfers it runs at once.
     public var slots: Int
     /// How many leases it holds.
     public var leases: Int64
-    /// Bytes per second lately.
+    /// Recent bytes per second.
     public var bytesPerSecond: Int64
     /// When the session was opened.
     public var startedAt: Timestamp
-    /// When it was last heard of.
+    /// When the coordinator last heard from it.
     public var lastSeenAt: Timestamp
-    /// The same, if that is longer ago than it should be.
+    /// The same as `lastSeenAt`, if that is longer ago than expected.
     public var silentSince: Timestamp?
-    /// Labels of its operator's choosing.
+    /// Labels that its operator chose.
     public var labels: [String: String]
-    /// The rate that the worker keeps to by itself, in bytes per second, if it does.
+    /// The rate limit that the worker applies by itself, in bytes per second, if it has a limit.
     public var bytesPerSecondLimit: Int64?
-    /// How far the chunks are that it has in hand; `nil` from a coordinator that doesn't tell yet.
+    /// The progress of the chunks that it holds; `nil` from an older coordinator, which doesn't send it.
     public var bytes: LeaseProgress?
-    /// In how many seconds these are there as things go; `null` when that can't be told, or it fetches nothing.
+    /// In how many seconds these chunks are done at the present speed; `null` if that is unknown, or it fetches nothing.
     public var etaSeconds: Int64?
 
     /// A worker's document.
@@ -78,7 +78,7 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
         self.etaSeconds = etaSeconds
     }
 
-    /// Writes an estimate that can't be told as an explicit `null`.
+    /// Writes an unknown estimate as an explicit `null`.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(name, forKey: .name)

@@ -2,7 +2,7 @@ import ArgumentParser
 import MusterAPI
 import MusterCore
 
-/// `muster add`: brings tasks into a group.
+/// `muster add`: adds tasks to a group.
 struct AddCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
@@ -178,7 +178,8 @@ struct AddCommand: MusterSubcommand {
         }
     }
 
-    /// The sink that is meant. A file's may be a worker's list of directories, which says nothing about groups.
+    /// The sink to use; `nil` if none was named. A setting that does not come from the command line may be a worker's list of directories, which says
+    /// nothing about groups.
     private func sink(_ settings: Settings) throws(CommandFailure) -> String? {
         let texts = settings.texts(.sink)
         guard let name = texts.first, sink != nil || texts.count == 1 && !name.contains("=") else { return nil }
@@ -186,20 +187,20 @@ struct AddCommand: MusterSubcommand {
         return name
     }
 
-    /// Where the news begins that is told: a group of this name that is there already, or was, may have told a lot before. Fails at once where no
-    /// coordinator answers.
+    /// The log position after which events are printed: a group of this name may exist, or have existed, and have many earlier events. Fails at once if
+    /// no coordinator answers.
     private static func beginningOfNews(
         of group: String, _ client: MusterClient, _ watcher: GroupWatcher
     ) async throws -> Int64 {
         do {
             _ = try await client.group(group)
         } catch let problem as Problem where problem.code == .groupNotFound {
-            // It is made now.
+            // The submission creates it.
         }
         return try await watcher.lastPosition()
     }
 
-    /// `added 4 tasks to g (0 existed already), sealed`. Nothing can have existed in a new group: the list says it twice.
+    /// `added 4 tasks to g (0 existed already), sealed`. A new group has no earlier tasks: if some "existed", the list names them twice.
     static func summary(_ result: Submission.Result) -> String {
         let state = result.group.sealed ? "sealed" : "open"
         return "added \(result.added) task\(result.added == 1 ? "" : "s") to \(result.group.name) "

@@ -1,9 +1,9 @@
-/// What a long-running command says of itself: lines, or NDJSON.
+/// Status messages of a long-running command: lines, or NDJSON.
 struct Announcement: Sendable {
-    /// Where it is said.
+    /// Where messages are printed.
     let console: Console
 
-    /// A fact; fields that don't belong to it are absent.
+    /// A message as JSON; fields that don't apply to it are absent.
     private struct Document: Encodable {
         var event: String
         var url: String?
@@ -14,7 +14,7 @@ struct Announcement: Sendable {
         var status: String?
     }
 
-    /// Requests are accepted.
+    /// Says that the coordinator accepts requests.
     func listening(_ address: ListenAddress) {
         let line =
             address.isWildcard
@@ -23,12 +23,12 @@ struct Announcement: Sendable {
         say(Document(event: "listening", url: address.url, address: address.description), line)
     }
 
-    /// Where everything is kept.
+    /// Says which directory holds the data.
     func data(_ directory: String) {
         say(Document(event: "data", directory: directory), "data in \(directory)")
     }
 
-    /// A sink.
+    /// Says which directory a sink has.
     func sink(_ sink: SinkArgument) {
         say(
             Document(event: "sink", name: sink.name, directory: sink.directory),
@@ -36,12 +36,12 @@ struct Announcement: Sendable {
         )
     }
 
-    /// A worker process runs.
+    /// Says that a worker process runs.
     func worker(_ name: String, processID: Int32) {
         say(Document(event: "worker", name: name, pid: processID), "worker \(name) has pid \(processID)")
     }
 
-    /// A worker process ended by itself.
+    /// Says that a worker process ended by itself, and is started again.
     func workerEnded(_ name: String, status: String) {
         say(
             Document(event: "workerEnded", name: name, status: status),
@@ -49,7 +49,7 @@ struct Announcement: Sendable {
         )
     }
 
-    /// Nothing is heard of a worker process that is there.
+    /// Says that a running worker process does not report.
     func workerSilent(_ name: String, for duration: Duration) {
         let seconds = duration.components.seconds
         say(
@@ -58,12 +58,12 @@ struct Announcement: Sendable {
         )
     }
 
-    /// A worker process that was silent is not.
+    /// Says that a silent worker process reports again.
     func workerHeard(_ name: String) {
         say(Document(event: "workerHeard", name: name), "worker \(name) is heard of again")
     }
 
-    /// A worker process was told to leave, and has.
+    /// Says that a drained worker process has left.
     func workerLeft(_ name: String) {
         say(
             Document(event: "workerLeft", name: name),
@@ -71,12 +71,12 @@ struct Announcement: Sendable {
         )
     }
 
-    /// Everything has stopped.
+    /// Says that everything has stopped.
     func stopped() {
         say(Document(event: "stopped"), "stopped")
     }
 
-    /// A reader that is gone is no reason to stop serving.
+    /// Prints a message. A failed write is ignored: a missing reader is no reason to stop serving.
     private func say(_ document: Document, _ line: String) {
         if console.json {
             try? console.document(document)

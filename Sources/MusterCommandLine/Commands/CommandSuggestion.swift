@@ -2,9 +2,9 @@ import ArgumentParser
 import MusterAPI
 import MusterCore
 
-/// Finds out a mistyped command before the parser takes it for an argument, and names the one that is nearest.
+/// Detects a mistyped command before the parser takes it for an argument, and suggests the nearest command.
 enum CommandSuggestion {
-    /// What is wrong with the command of a command line; `nil` if there is none, or it is known.
+    /// What is wrong with the command of a command line; `nil` if there is no command, or it is known.
     static func complaint(_ arguments: [String]) -> String? {
         var words = arguments[...]
         if words.first == "help" { words = words.dropFirst() }
@@ -15,7 +15,7 @@ enum CommandSuggestion {
             if let usual = usual[word] { return said(word, " Did you mean '\(usual)'?", command: "muster") }
             return text(word, among: MusterCommand.names, command: "muster")
         }
-        // To the parser it would be a row of short options, -h for the help among them.
+        // The parser would read such a word as combined short options, -h for the help among them.
         if let word = words.prefix(while: { $0 != "--" }).first(where: {
             $0.wholeMatch(of: /-[^-=][^=]*h[^=]*|-h[^=]+/) != nil
         }) {
@@ -25,7 +25,7 @@ enum CommandSuggestion {
             return "Error: there is no option '\(word)'.\n  A name that begins with a dash follows --: "
                 + "muster \(command.configuration.commandName ?? "") … \(ShellWord(word))"
         }
-        // A command of parts takes no arguments of its own.
+        // A command with subcommands takes no arguments of its own.
         let parts = Set(command.configuration.subcommands.compactMap { $0.configuration.commandName })
         guard !parts.isEmpty, let part = words.dropFirst().first, !part.hasPrefix("-"), !parts.contains(part) else {
             return nil
@@ -33,7 +33,7 @@ enum CommandSuggestion {
         return text(part, among: parts, command: "muster \(word)")
     }
 
-    /// What other tools call the commands of Muster.
+    /// Names that other tools have for the commands of Muster.
     static let usual = [
         "download": "get", "dl": "get", "fetch": "get", "pull": "get", "curl": "get", "wget": "get", "aria2c": "get",
         "ls": "status", "list": "status", "ps": "status", "show": "status", "groups": "status", "top": "status --watch",
@@ -48,23 +48,23 @@ enum CommandSuggestion {
         return said(word, suggestion ?? "", command: command)
     }
 
-    /// The name that a mistyped one is nearest to; `nil` where that is another word altogether.
+    /// The name nearest to a mistyped one; `nil` if none is near enough.
     ///
-    /// - Parameter share: which share of its letters may be wrong, as a divisor.
+    /// - Parameter share: one in so many letters of the name may be wrong, and one letter in any case.
     private static func nearest(_ word: String, among names: Set<String>, share: Int) -> String? {
-        // Who types the beginning of a word means that one.
+        // A word of two letters or more that begins a name means that name.
         let begun = word.count > 1 ? names.filter { $0.hasPrefix(word) } : []
         let nearest = (begun.isEmpty ? names : Set(begun)).sorted().min { distance(word, $0) < distance(word, $1) }
         return nearest.flatMap { !begun.isEmpty || distance(word, $0) <= max(1, $0.count / share) ? $0 : nil }
     }
 
-    /// The name of the group that there is not.
+    /// The name of the group that does not exist; `nil` for any other problem.
     static func missingGroup(_ problem: Problem) -> String? {
         guard problem.code == .groupNotFound else { return nil }
         return problem.detail.firstMatch(of: /^there is no group "(.+)"$/).map { String($0.output.1) }
     }
 
-    /// What a coordinator says of a group that there is not: what is left of it if it is being removed, or else the name that is nearest to its own.
+    /// The coordinator's problem about a missing group, completed by what is left of the group if it is being removed, or else by the nearest name.
     static func completed(_ problem: Problem, among groups: [String], removal: RemovalDocument? = nil) -> Problem {
         guard let name = missingGroup(problem) else { return problem }
         var completed = problem
@@ -81,7 +81,7 @@ enum CommandSuggestion {
         "Error: there is no '\(command) \(word)'.\(suggestion)\n  See '\(command) --help' for more information."
     }
 
-    /// How many letters have to be added, dropped, changed or swapped with the next one to make one word of the other.
+    /// The edit distance of two words: how many letters have to be added, dropped, changed or swapped with the next letter.
     static func distance(_ first: String, _ second: String) -> Int {
         let (a, b) = (Array(first), Array(second))
         var before: [Int] = []

@@ -2,7 +2,7 @@ import ArgumentParser
 import MusterAPI
 import MusterCore
 
-/// `muster deliveries`: how the deliveries to subscriptions stand.
+/// `muster deliveries`: lists deliveries to subscriptions, and replays them.
 struct DeliveriesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "deliveries",
@@ -22,12 +22,12 @@ struct DeliveriesCommand: AsyncParsableCommand {
         defaultSubcommand: DeliveriesListCommand.self
     )
 
-    /// The section of a configuration file that its parts share.
+    /// The section of a configuration file that the subcommands share.
     static let section = "deliveries"
 
     /// The table of deliveries.
     ///
-    /// - Parameter isWhole: whether these are all of them; otherwise nobody knows yet which columns stay empty.
+    /// - Parameter isWhole: whether these are all deliveries; otherwise later pages may fill columns that are still empty.
     static func table(_ deliveries: [DeliveryDocument], isWhole: Bool = true) -> Table {
         var table = Table([
             .number("ID"), .text("STATE"), .number("TRIES"), .name("SUBSCRIPTION"), .number("EVENT"), .text("TYPE"),
@@ -145,7 +145,7 @@ struct DeliveriesReplayCommand: MusterSubcommand {
         try await context.withClient { try await Self.replay(ids, by: $0, on: context.console) }
     }
 
-    /// Delivers all of them once more, or none if one is not there, and prints what was done.
+    /// Delivers all of these once more, or none if one does not exist, and prints the deliveries.
     static func replay(_ ids: [Int64], by client: MusterClient, on console: Console) async throws {
         for id in ids {
             let next = try await id > 0 ? client.deliveries(after: String(id - 1), limit: 1).items.first : nil
@@ -164,7 +164,7 @@ struct DeliveriesReplayCommand: MusterSubcommand {
         do {
             for id in ids { replayed.append(try await client.replay(delivery: id)) }
         } catch {
-            // One has gone since, or the coordinator has: what was done stays done, and is told before that.
+            // A delivery or the coordinator has gone meanwhile. Finished replays stay, and are printed before the error.
             if !replayed.isEmpty { try show() }
             throw error
         }

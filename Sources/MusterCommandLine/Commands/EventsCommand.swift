@@ -50,9 +50,9 @@ struct EventsCommand: MusterSubcommand {
         }
     }
 
-    /// Prints the log up to its end, or for ever where it is followed.
+    /// Prints the log up to its end, or for ever if `follows` is set.
     ///
-    /// - Parameter position: the last one that is known; with the oldest event that is kept it begins when absent.
+    /// - Parameter position: the last position that is known; `nil` begins with the oldest event that is kept.
     static func show(
         _ client: MusterClient,
         after position: Int64?,
@@ -64,7 +64,7 @@ struct EventsCommand: MusterSubcommand {
         if let group { try await check(group, client, follows: follows, on: console) }
         let start = position
         var position = position
-        // The first answer comes at once: what goes wrong from then on is waited for.
+        // The first request does not wait for news, so that its answer comes at once. Only later requests wait, also through an outage.
         var wait: Duration?
         var log: String?
         while true {
@@ -73,7 +73,7 @@ struct EventsCommand: MusterSubcommand {
                 page = try await client.events(
                     after: position, of: log, limit: Limits.pageSize, group: group, wait: wait)
             } catch let problem as Problem where problem.code == .otherLog {
-                // Where the logs part is not known: what is told once more has the same id.
+                // It is not known where the two logs diverge. An event that is printed once more has the same id.
                 console.remark("\(problem.detail); it is told from where this command began, some of it once more")
                 (position, log) = (start, nil)
                 continue
@@ -86,14 +86,14 @@ struct EventsCommand: MusterSubcommand {
                     try console.line(try line(event))
                 }
             }
-            // With a group the log may have been read further than the last event that fits.
+            // With a group, the coordinator may have read the log beyond the last matching event.
             position = max(position ?? 0, page.next)
             if !follows, page.items.isEmpty { return }
             wait = follows ? Limits.followerPoll : nil
         }
     }
 
-    /// Refuses a group that neither is there nor has left anything in the log; who follows the log may wait for one that is still to come.
+    /// Rejects a group that neither exists nor has an event in the log. A command that follows the log waits for it instead.
     private static func check(
         _ group: String, _ client: MusterClient, follows: Bool, on console: Console
     ) async throws {

@@ -39,7 +39,7 @@ struct WorkersCommand: MusterSubcommand {
         }
     }
 
-    /// What is seen of the sinks that are in trouble, a line each.
+    /// A line for each sink in trouble, with what its worker reports.
     static func troubles(_ workers: [WorkerDocument]) -> [String] {
         workers.flatMap { worker in
             worker.sinks.filter { $0.parked != nil }.map {

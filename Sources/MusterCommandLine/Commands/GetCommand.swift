@@ -9,7 +9,7 @@ import ServiceLifecycle
 import SystemPackage
 import UnixSignals
 
-/// `muster get`: one shot, with everything embedded.
+/// `muster get`: one download with everything embedded.
 struct GetCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
@@ -113,13 +113,13 @@ struct GetCommand: MusterSubcommand {
         ]).merging(sources.given) { $1 }.merging(policy.given) { $1 }.merging(tuning.given) { $1 }
     }
 
-    /// Files are what is wanted, as of `curl -o`.
+    /// The result is files, as with `curl -o`, so that the command goes on without a reader of its output.
     static let outlivesReader = true
 
-    /// How long a killed `get` blocks its own leases: nothing lies between this worker and this coordinator.
+    /// How long the leases of a killed `get` block the next one. It can be short, since no network lies between worker and coordinator.
     private static let sessionTimeToLive: Duration = .seconds(5)
 
-    /// What is logged unless told otherwise: nothing. What a person should know is said in sentences.
+    /// The default log level: nothing is logged. What the user should know is printed as sentences.
     private static let logLevel = Logger.Level.critical
 
     func perform(_ context: CommandContext) async throws {
@@ -133,7 +133,7 @@ struct GetCommand: MusterSubcommand {
         let tasks = try TaskList(manifest: manifest, urls: urls, digest: digest, name: settings.text(.output))
         if tasks.isAbsent { throw CommandFailure.usage("give URLs, or a manifest with -i") }
         var asked = try settings.transfers(base: context.workingDirectory)
-        // The name that was typed is the name.
+        // A typed name takes precedence over the origin's suggestion.
         if settings.text(.output) != nil { asked.policy?.names = nil }
         asked.followAuthorities(of: settings.environment, base: context.workingDirectory)
         let proxies = try asked.followProxies(of: settings.environment)
@@ -157,14 +157,14 @@ struct GetCommand: MusterSubcommand {
             throw CommandFailure.usage("the current directory is not there any more: cd to another one")
         }
         let directory = SinkArgument.absolute(settings.text(.directory) ?? ".", base: context.workingDirectory)
-        // The worker is this process: what it could not read would fail each file by itself.
+        // The worker is this process. Without this check, an unreadable file would fail every task by itself.
         try settings.checkFiles(base: context.workingDirectory)
         var coordinator = try settings.coordinator(listen: ListenAddress(host: "127.0.0.1", port: 0))
         let token = RandomToken.make()
         (coordinator.adminToken, coordinator.workerToken, coordinator.hosts) = (token, RandomToken.make(), [])
         if settings.text(.sessionTTL) == nil { coordinator.sessionTimeToLive = Self.sessionTimeToLive }
         coordinator.ownsFleet = true
-        // Somebody waits: a name that is unknown, or a link that hangs, is not asked for minutes on end, unless that is what was asked for.
+        // The user waits: don't try an unknown host name or a hanging link for minutes, unless --tries says so.
         if settings.text(.tries) == nil { coordinator.unreachedAttempts = 3 }
         coordinator.waitsForRoom = onFull == .wait
         try Settings.check(coordinator)
@@ -174,14 +174,14 @@ struct GetCommand: MusterSubcommand {
             name: "get",
             sinks: [SinkArgument(name: defaultSinkName, directory: directory, identity: .holdsDatabase)]
         )
-        // A command is stopped sooner than a fleet: what has come within a second is kept.
+        // A command is stopped more readily than a fleet: have bytes durable within about a second.
         configured.progressInterval = WorkerConfiguration.shortProgressInterval
         configured.workersInProcess = count
-        // What a manifest names is not what this person has named.
+        // Grant only the secrets that the command line names: the author of a manifest may be another person.
         if let fetch = transfers.fetch { configured.secrets = fetch.grants }
         let worker = configured
         if settings.text(.maxConnectionsPerOrigin) == nil {
-            // One person asks, with one worker: as many connections as that one has slots are what was asked for.
+            // The user of `get` asked for as many connections as its worker has slots.
             coordinator.maxConnectionsPerOrigin = Int32(worker.slots)
         }
         var survey = tasks.survey
@@ -235,7 +235,7 @@ struct GetCommand: MusterSubcommand {
             services: [
                 postgres,
                 CoordinatorService(configuration: coordinator, database: database, port: port, logger: logger),
-                // Stopped after the workers: what they report then is part of how far it came.
+                // Stopped after the workers: their last reports are part of the result.
                 session,
             ]
                 + names.map { name in
@@ -258,7 +258,7 @@ struct GetCommand: MusterSubcommand {
         do {
             end = try await run.run()
         } catch  where result.current != nil {
-            // What goes wrong while everything is taken down changes nothing about the files.
+            // An error during the shutdown changes nothing about the files.
             logger.error("get.stop.failed", metadata: ["error": "\(error)"])
         }
         withExtendedLifetime(lock) {}

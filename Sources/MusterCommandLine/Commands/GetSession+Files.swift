@@ -3,9 +3,9 @@ import MusterCore
 import MusterWorker
 import SystemPackage
 
-/// What became of files that are finished, in this request and in earlier ones of the directory.
+/// The state of finished files, of this request and of earlier ones of the directory.
 extension GetSession {
-    /// The paths of failed tasks whose files stand there as an earlier group of this request left them.
+    /// The paths of failed tasks whose files are there, unchanged since an earlier group of this request finished them.
     func unchecked(in group: GroupDocument, before generation: Int) async throws -> [String] {
         let groups = try await ownGroups(before: generation)
         guard !groups.isEmpty else { return [] }
@@ -26,16 +26,16 @@ extension GetSession {
         return unchecked.sorted()
     }
 
-    /// What became of the finished files of a group.
+    /// The state of a group's finished files.
     struct Findings {
         /// Keys of tasks whose files are gone.
         var missing: Set<String> = []
-        /// Paths of files that have another content by now. Muster does not overwrite them.
+        /// Paths of files whose content has changed. Muster does not overwrite them.
         var changed: [String] = []
     }
 
-    /// Whether somebody changed the file of a finished task since. One that was touched later is read, whatever time it has: a copy may have the time of
-    /// what it was copied from, and the content that the task had.
+    /// Whether the file of a finished task was changed since. A file that was touched later is read, whatever its modification time is: a copy may have
+    /// the time of its original, and it may have the content that the task had.
     func isChanged(_ task: TaskDocument, _ file: Directories.FileFacts) async throws -> Bool {
         if let size = task.bytes.total, size != file.size { return true }
         guard let checksum = task.crc32c else { return task.wasFinished(before: file) }
@@ -43,7 +43,7 @@ extension GetSession {
         return try await FileChecksum.crc32c(of: directory.appending(task.path).string) != checksum
     }
 
-    /// Looks for the files that a group has finished.
+    /// Checks whether the files that a group has finished are there and unchanged.
     func verify(_ group: GroupDocument) async throws -> Findings {
         var findings = Findings()
         guard group.tasks.succeeded > 0 else { return findings }
@@ -63,7 +63,7 @@ extension GetSession {
         return findings
     }
 
-    /// Leaves out files of other contents that a later request of this directory has put in place.
+    /// Drops changed files from the findings if another request of this directory has put them in place.
     private func leaveOut(_ findings: inout Findings, replacedSince group: GroupDocument) async throws {
         var changed = Set(findings.changed)
         for other in try await earlierGroups() where other.name != group.name && !changed.isEmpty {
@@ -78,24 +78,24 @@ extension GetSession {
 
 /// What other requests of this directory have finished.
 extension GetSession {
-    /// What earlier requests have finished of what this one wants.
+    /// The files of this request that earlier requests have finished.
     struct Earlier {
-        /// The keys here of files that stand there as they were finished.
+        /// The keys, in this request, of files that are there and unchanged.
         var keys: Set<String> = []
-        /// Paths of those that have another content by now.
+        /// Paths of files whose content has changed since.
         var changed: [String] = []
-        /// The keys here of these.
+        /// The keys, in this request, of the changed files.
         fileprivate var changedKeys: Set<String> = []
 
-        /// Whether they have finished none of it.
+        /// Whether earlier requests have finished no file of this one.
         var isEmpty: Bool { keys.isEmpty && changedKeys.isEmpty }
     }
 
-    /// A list of more files is not compared with what was finished earlier, which would have to be held: their origin is asked about them.
+    /// The longest list that is compared with earlier requests, since the comparison takes memory. The origin is asked about the files of a longer one.
     private static let mostCompared = 100_000
 
-    /// Looks for the files that earlier requests have finished alike: their origin is not asked about them once more, as it is not where the same
-    /// request is made again.
+    /// Finds the files that earlier requests have finished with the same options. Their origin is not asked about them again, just as it is not
+    /// when the same request is repeated.
     ///
     /// - Parameter own: keys that this request's own group has.
     func finishedEarlier(but own: Set<String> = []) async throws -> Earlier {
@@ -134,7 +134,7 @@ extension GetSession {
         return earlier
     }
 
-    /// The keys of this request but for those of what was finished earlier.
+    /// The keys of this request without those of files that were finished earlier.
     func lacking(_ earlier: Earlier) throws -> Set<String> {
         var keys: Set<String> = []
         try tasks.visit { task, _ in keys.insert(task.key) }
@@ -155,7 +155,7 @@ extension GetSession {
 }
 
 extension TransferPolicy {
-    /// Whether files of one request are what the other one asks for: what became of files that were there before does not matter.
+    /// Whether two policies make the same files. The rule for files that were there before does not matter.
     fileprivate static func areAlike(_ one: TransferPolicy?, _ other: TransferPolicy?) -> Bool {
         var (one, other) = (one ?? TransferPolicy(), other ?? TransferPolicy())
         (one.ifExists, other.ifExists) = (nil, nil)
@@ -164,8 +164,8 @@ extension TransferPolicy {
 }
 
 extension TaskDocument {
-    /// Whether a file was written to after the task was finished with it. The clocks of the database and of a file server may be a second apart,
-    /// and a file that has the origin's time says nothing.
+    /// Whether a file was written to after its task had finished. The clocks of the database and of a file server may be a second apart. A file
+    /// with the origin's modification time counts as unchanged, since that time says nothing.
     fileprivate func wasFinished(before file: Directories.FileFacts) -> Bool {
         guard let finishedAt, file.writtenAt > finishedAt.microseconds + 1_000_000 else { return false }
         return lastModified.flatMap { HTTPDate($0) }?.secondsSince1970 != file.writtenAt / 1_000_000

@@ -3,12 +3,12 @@ import MusterCore
 import MusterWorker
 import SystemPackage
 
-/// Files that keep the names that this directory has given them, and those that stand beside others (`--if-exists rename`).
+/// Files that keep the names they have in this directory, and files with a numbered name beside another file (`--if-exists rename`).
 extension GetSession {
-    /// The list, with the places of files that stand, or will, where it alone would not put them (``KeptNames``). Each is told, as are names with
-    /// new numbers.
+    /// The list, with the places of files that are, or will be, elsewhere than the list alone would put them (``KeptNames``). Each place is
+    /// printed, as are names with new numbers.
     ///
-    /// Where the rule for files that are there is to choose the name, or to fail, there are no such places.
+    /// There are no such places with `--if-exists rename` and `fail`: the rule itself chooses the name, or fails.
     func placed(in groups: [GroupDocument]) async throws -> TaskList {
         let keeps =
             switch transfers.policy?.ifExists ?? .verify {
@@ -30,7 +30,7 @@ extension GetSession {
         return list
     }
 
-    /// What the lists of this directory have named; `nil` where only this request was made here, whose own group knows its paths.
+    /// The names that the lists of this directory have given; `nil` if only this request was made here, since its own group knows its paths.
     private func earlierNames(
         in groups: [GroupDocument], keepsURLs: Bool
     ) async throws -> (KeptNames, [GroupDocument])? {
@@ -55,7 +55,7 @@ extension GetSession {
         return (names, groups)
     }
 
-    /// The places that earlier lists have given to files of this one, but for files that a run has put at the paths that this list gives them.
+    /// The places that earlier lists have given to files of this one, except for files that a run has put where this list puts them.
     private func confirmed(
         _ names: KeptNames, in groups: [GroupDocument]
     ) async throws -> [String: KeptNames.Place] {
@@ -103,9 +103,9 @@ extension GetSession {
         }
     }
 
-    /// Forgets tasks of an earlier run of this request that want files at names which these don't have.
+    /// Forgets tasks of an earlier run of this request whose paths differ from the places that their files have.
     ///
-    /// - Returns: whether there were any.
+    /// - Returns: whether there were such tasks.
     func forgetMisplaced(in group: GroupDocument) async throws -> Bool {
         guard !tasks.places.isEmpty else { return false }
         let keys = try await Page.all { try await patient.tasks(of: group.name, after: $0, limit: Limits.pageSize) }

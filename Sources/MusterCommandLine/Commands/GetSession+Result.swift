@@ -6,29 +6,29 @@ extension GetSession {
     struct Result: Sendable, Encodable {
         /// The group that was waited for last.
         var group: GroupDocument
-        /// How many of its failures had lines of their own while they happened.
+        /// How many of its failures were printed while they happened.
         var namedFailures: Int64 = 0
-        /// What came in this run.
+        /// The bytes that came in this run, and its time.
         var gain: Gain?
-        /// What failed in it: all, unless that is very much.
+        /// The failed tasks; not all of them if there are more than 10,000.
         var failures: [TaskDocument]
-        /// What was tried for the first of them: there is nobody to ask any more once `get` has ended.
+        /// The tries of the first failed tasks, since no coordinator answers once `get` has ended.
         var explanations: [ExplanationDocument]
         /// How many more files earlier requests of the directory have finished.
         var there = 0
-        /// How many of them the origin said to be unchanged, if it was asked about files that were there.
+        /// How many existing files the origin said to be unchanged, if it was asked about them.
         var unchanged = 0
         /// Whether every file was there already, so that there was nothing to do.
         var wasComplete: Bool
-        /// Files that were changed by somebody since they were fetched.
+        /// Files that were changed after they were fetched.
         var changed: [String]
-        /// Files that failed now, and stand there as an earlier run fetched them: nobody knows whether they are still the same.
+        /// Files that failed now, and are there as an earlier run fetched them. It is not known whether the origin still has the same.
         var unchecked: [String] = []
-        /// Files that may be pages.
+        /// Files that may be web pages in place of the right files.
         var doubtful: GroupExplanationDocument.Doubtful?
         /// Where the files are.
         var directory: String
-        /// What ended it before the group was.
+        /// Why the run ended before its group did.
         var halt: CommandFailure?
 
         /// The exit code.
@@ -54,7 +54,7 @@ extension GetSession {
             try container.encodeIfPresent(doubtful, forKey: .doubtful)
         }
 
-        /// How it ended, in a line.
+        /// How the run ended, in a line.
         var summary: String {
             if wasComplete {
                 return group.tasks.total == 0 && there == 0
@@ -70,7 +70,7 @@ extension GetSession {
             func files(_ count: Int, _ one: String, _ many: String) -> [String] {
                 count == 0 ? [] : [count == 1 ? "1 file \(one)" : "\(count) files \(many)"]
             }
-            // A file that is there is not just a failure of 0 bytes.
+            // Failures whose files are there are counted apart.
             let failed = group.tasks.failed - Int64(unchecked.count)
             let succeeded = group.tasks.succeeded + Int64(there) - Int64(changed.count)
             let counts = [(failed, "failed"), (succeeded, changed.isEmpty ? "succeeded" : "as fetched")]
@@ -83,7 +83,7 @@ extension GetSession {
             return "\(group.name): failed: " + parts.joined(separator: ", ")
         }
 
-        /// What went wrong, for people. A failure that had its line while it happened gets no other one.
+        /// Lines about what went wrong. Failures are left out if all of them were printed while they happened.
         var troubles: [String] {
             var lines: [String] = []
             if namedFailures < group.tasks.failed {
@@ -103,7 +103,7 @@ extension GetSession {
                 }
         }
 
-        /// What helps.
+        /// Lines with advice.
         var hints: [String] {
             [doubtful?.line].compactMap { $0 } + advice
         }

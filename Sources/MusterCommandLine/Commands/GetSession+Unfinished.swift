@@ -1,16 +1,16 @@
 import MusterAPI
 import MusterCore
 
-/// What becomes of the unfinished requests of a directory when another one is made there.
+/// What happens to the unfinished requests of a directory when another request is made there.
 extension GetSession {
-    /// Stands in a group of `get` for how its sources are asked, which is never read back.
+    /// Metadata of a group of `get` that identifies how its sources are asked, since the coordinator never shows the options themselves.
     var settingsMark: JSONValue {
         var identity = RequestIdentity()
         identity.add(transfers.fetch, transfers.resolver)
         return .object(["settings": .string(identity.text)])
     }
 
-    /// Has the sources of a group asked as this request says. The bytes that it has stay: validators prove them, not those who asked.
+    /// Has the sources of a group asked as this request says. Its bytes stay: validators prove them, however they were asked for.
     func askAsWanted(_ group: GroupDocument) async throws {
         guard group.metadata != settingsMark else { return }
         let patch = GroupPatch(
@@ -19,7 +19,7 @@ extension GetSession {
         _ = try await patient.change(group: group.name, patch)
     }
 
-    /// Other requests of this directory wait: this one was asked for now. So does an earlier run of this one where each asks for all of it anew.
+    /// Pauses the other requests of this directory, since the user made this one now. Earlier runs of this one are paused too if each run asks anew.
     func pauseOthers(among groups: [GroupDocument], but own: String) async throws {
         for group in otherUnfinished(among: groups, but: asksAnew ? nil : own) {
             _ = try await patient.apply(.pause, to: group.name)
@@ -39,7 +39,7 @@ extension GetSession {
         return try await StatusCommand.groups(patient).filter { names.contains($0.name) }
     }
 
-    /// Where each run asks for all of it anew, what failed in the one before goes on if some of it has come.
+    /// Where each run asks for everything anew, puts failed tasks of earlier runs back if they have bytes, and pauses them; this run goes on with them.
     func reviveBegun(before generation: Int) async throws {
         for group in try await ownGroups(before: generation) where group.tasks.failed > 0 {
             let begun = try await Page.all {
@@ -51,8 +51,8 @@ extension GetSession {
         }
     }
 
-    /// Forgets what earlier groups of this request know and the last one knows better. What only they have finished or begun stays: its files can be
-    /// asked about, and gone on with.
+    /// Forgets tasks of earlier groups of this request that the last group has finished too, and tasks without bytes. What only earlier groups have
+    /// finished or begun stays: the origin can be asked about these files, and the fetches continued.
     func forgetEarlier(than generation: Int, _ last: GroupDocument) async throws {
         let earlier = try await ownGroups(before: generation)
         guard last.state != .succeeded, !earlier.isEmpty else {
@@ -76,20 +76,20 @@ extension GetSession {
         }
     }
 
-    /// What an unfinished request of this directory has begun, and this one wants alike.
+    /// Tasks that an unfinished request of this directory has begun and this request wants in the same way.
     struct Held {
-        /// Its group.
+        /// The group of the unfinished request.
         fileprivate let group: GroupDocument
-        /// The files, as that has them.
+        /// The tasks as that group has them.
         fileprivate let tasks: [TaskDocument]
         /// Their keys in this request.
         fileprivate let keys: Set<String>
     }
 
-    /// Frees the paths of this request that unfinished ones of this directory hold and it wants otherwise: these are dropped there, since it
-    /// was made later. All else of them stays, paused.
+    /// Frees the paths of this request that unfinished requests of this directory hold for other tasks: those tasks are dropped, since this
+    /// request was made later. The other tasks of these requests stay, paused.
     ///
-    /// - Returns: what both want alike; `nil` where there is no unfinished request.
+    /// - Returns: the tasks that both want in the same way; `nil` if there is no unfinished request.
     func freePaths(for own: String) async throws -> [Held]? {
         let others = otherUnfinished(among: try await StatusCommand.groups(patient), but: own)
         var held: [Held] = []
@@ -109,7 +109,7 @@ extension GetSession {
         return others.isEmpty ? nil : held
     }
 
-    /// The keys of this request, or of those that are chosen of it, but for what an unfinished one has begun.
+    /// The keys of this request, or only the chosen ones, without those that unfinished requests have begun; none if `held` is empty.
     func ownKeys(among chosen: Set<String>?, without held: [Held]) throws -> Set<String> {
         guard !held.isEmpty else { return [] }
         var keys: Set<String> = []
@@ -120,9 +120,9 @@ extension GetSession {
         return keys
     }
 
-    /// Has the request that has begun some files bring them, with the bytes that they have.
+    /// Has the unfinished request fetch the rest of the files that it has begun, and waits for them.
     ///
-    /// - Parameter name: the group of what this request alone wants; there is none if that is nothing.
+    /// - Parameter name: the group of the tasks that only this request wants; it does not exist if there are none.
     func goOn(_ held: Held, beside name: String) async throws {
         let (group, tasks) = (held.group, held.tasks)
         context.console.remark("going on with \(Self.files(tasks.count)) of an unfinished request")
@@ -138,8 +138,8 @@ extension GetSession {
 
     private static func files(_ count: Int) -> String { count == 1 ? "a file" : "\(count) files" }
 
-    /// What a group has not finished yet of the paths of this request: what both want alike, with its keys here, and what this one wants
-    /// otherwise.
+    /// The unfinished tasks of a group at the paths of this request: those that both want in the same way, with their keys here, and those that
+    /// this request wants in another way.
     private func common(
         with group: GroupDocument
     ) async throws -> (shared: [TaskDocument], keys: Set<String>, dropped: [TaskDocument]) {
@@ -159,7 +159,7 @@ extension GetSession {
         try tasks.visit { task, fetch in
             guard let other = unfinished.removeValue(forKey: task.path.string) else { return }
             let wanted = Definition(task, fetch: fetch)
-            // What an earlier run of this request has not begun is asked for here.
+            // A task of an earlier run of this request without any bytes is added to the group of this run.
             let isShared =
                 isAlike && wanted != nil && wanted == Definition(other) && (!isOwn(group) || other.bytes.done > 0)
             if isShared {
@@ -172,7 +172,7 @@ extension GetSession {
         return (shared, keys, dropped)
     }
 
-    /// Does something with the keys of tasks, as many at a time as a request may name.
+    /// Calls `body` with the keys of tasks, as many at a time as a request may name.
     func inPages(_ keys: [String], _ body: ([String]) async throws -> Void) async throws {
         for first in stride(from: 0, to: keys.count, by: Limits.pageSize) {
             try await body(Array(keys[first..<min(keys.count, first + Limits.pageSize)]))
@@ -189,7 +189,7 @@ struct Definition: Hashable {
     private let digests: [String: String]
     private let contentType: String?
 
-    /// What an unfinished task asks for; `nil` where more belongs to it than is shown.
+    /// What an existing task asks for; `nil` if it has options or a deadline, which can't be compared.
     init?(_ task: TaskDocument) {
         guard task.fetchOptions == nil, task.deadlineAt == nil else { return nil }
         path = task.path
@@ -200,7 +200,7 @@ struct Definition: Hashable {
         contentType = task.contentType
     }
 
-    /// What a new task asks for; `nil` where a coordinator would not show all of that.
+    /// What a new task asks for; `nil` if it has header fields, options or a deadline, since a coordinator does not show all of these.
     init?(_ task: TaskSpecification, fetch: FetchOptions?) {
         guard task.headers.isEmpty, task.deadline == nil, fetch == nil else { return nil }
         path = task.path.string

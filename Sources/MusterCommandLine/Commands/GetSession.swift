@@ -3,21 +3,22 @@ import MusterCore
 import MusterWorker
 import SystemPackage
 
-/// What `get` wants of its coordinator: a group for this very request, done, and its files in place.
+/// The work of `get` at its coordinator: has a group for this request done, and its files in place.
 ///
-/// The group is named after the content of the request, so that the same command finds it again. Files of it that have vanished are
-/// forgotten there and asked for again, whether or not it has ended and how. Asked with other options, a group that has succeeded is followed
-/// by another one, `get-<identity>-2` and so on; where the origin is asked at each run (`--if-exists replace`), every group is.
+/// The group is named after the content of the request, so that the same command finds it again. Tasks whose files have vanished are
+/// forgotten there and added again, whether or not the group has ended, and however it ended. If the options are not those of a group that
+/// has succeeded, another group follows, `get-<identity>-2` and so on; where the origin is asked at each run (`--if-exists replace`),
+/// another group follows every group.
 struct GetSession {
     /// The coordinator.
     let client: MusterClient
-    /// How it is asked again: its database may be starting anew.
+    /// Repeats requests to the coordinator, whose database may be restarting.
     let patience: Patience
-    /// What is wanted.
+    /// The tasks of the request.
     var tasks: TaskList
-    /// What is known of that.
+    /// Facts about all tasks.
     let survey: TaskList.Survey
-    /// What is wanted of the transfers.
+    /// How the files are to be fetched.
     let transfers: TransferSettings
     /// Where the files go.
     let directory: FilePath
@@ -25,21 +26,21 @@ struct GetSession {
     let room: DatabaseRoom
     /// What happens when the disk is full.
     let onFull: OnFull
-    /// What the command works with.
+    /// Settings and console of the command.
     let context: CommandContext
-    /// Told once a worker of this process is heard of.
+    /// Is told when a worker of this process has reported.
     let own: OwnWorkers
-    /// Lets the workers of this process begin: they would be leased what an earlier request left, and have it taken away.
+    /// Starts the workers of this process. Before other requests are paused, the workers would get leases of these, and lose them again.
     let beginWork: @Sendable () -> Void
 
-    /// The beginning of the names of all groups of `get`.
+    /// The prefix of the names of all groups of `get`.
     static let prefix = "get-"
-    /// How many of them are explained.
+    /// How many failures are explained.
     private static let explainedFailures = 5
-    /// How many tries of each are shown.
+    /// How many tries of each explained failure are shown.
     static let shownTries = 3
 
-    /// Brings the files in place.
+    /// Fetches the files and puts them in place.
     ///
     /// - Throws: `Problem` when the tasks are refused.
     func run() async throws -> Result {
@@ -62,15 +63,15 @@ struct GetSession {
     private func bring(after last: Int) async throws -> Result {
         async let worker: Void = awaitWorker()
         beginWork()
-        // Known before anything is asked for: a small file may be there by the time that the answer is.
+        // Read before anything is submitted: a small file may be done before the submission is answered.
         let start = try await watcher("").lastPosition()
         var begun = Gain.Start(at: .now)
         var generation = last
-        // What failed up to now has been told by an earlier run.
+        // An earlier run has reported the failures up to now.
         let since = generation == 0 ? nil : try await patient.groupExplanation(of: name(generation)).at
         var document: GroupDocument
         var earlier = Earlier()
-        // Small files may be there by the time that they were asked for.
+        // Whether this run has submitted or reopened work. Small files may be done before the submission is answered.
         let isFresh: Bool
         if let known = try await self.begun(generation) {
             (document, earlier, begun) = try await goOn(known, generation)
@@ -88,7 +89,7 @@ struct GetSession {
             end = try await wait(document.name, after: start, since: since, begun: begun)
         }
         var findings = try await verify(end.group)
-        // Somebody may take files away while others come.
+        // A file may be removed by another process while others are fetched.
         if isFresh, !findings.missing.isEmpty {
             document = try await askAgain(for: findings.missing, generation)
             let gain = end.gain
@@ -102,8 +103,8 @@ struct GetSession {
             end, generation, since: since, isFresh: isFresh, there: earlier.keys.count, changed: findings.changed)
     }
 
-    /// Waits for the worker of this process to report: until then the group would be said to lack one, and told to start one. If it takes very
-    /// long, that is for the group to say.
+    /// Waits until a worker of this process has reported, for about 30 s. Before that, the notes of the group would say that it lacks a worker, and how
+    /// to start one. After that, they may.
     func awaitWorker() async throws {
         defer { own.began() }
         for _ in 0..<1_200 {
@@ -124,11 +125,11 @@ struct GetSession {
         }.max() ?? 0
     }
 
-    /// Whether the origin is asked about files that are there, so that those which have changed there are replaced.
+    /// Whether the origin is asked about existing files, so that files which have changed there are replaced.
     var asksAnew: Bool { transfers.policy?.ifExists == .replace }
 
-    /// The group to go on with. A group that has succeeded with other options is not: asked in another way, an origin may have other
-    /// contents to give. Where the origin is to be asked each time, none is.
+    /// The group to go on with; `nil` if a new one is needed. A group that has succeeded with other options does not qualify: an origin that is
+    /// asked in another way may give other content. Where the origin is asked at each run, only a cancelled group qualifies.
     private func begun(_ generation: Int) async throws -> GroupDocument? {
         guard generation > 0 else { return nil }
         let document = try await patient.group(name(generation))
@@ -136,9 +137,9 @@ struct GetSession {
         return document.state == .succeeded && document.metadata != settingsMark ? nil : document
     }
 
-    /// Goes on with a group that is there already, whatever has become of its files.
+    /// Goes on with an existing group, whatever the state of its files.
     ///
-    /// - Returns: the group, what earlier requests have finished beside it, and what was there when that began.
+    /// - Returns: the group, the files that earlier requests have finished, and the bytes that were there at the beginning.
     private func goOn(_ known: GroupDocument, _ generation: Int) async throws -> (GroupDocument, Earlier, Gain.Start) {
         let name = known.name
         var document = known
@@ -149,7 +150,7 @@ struct GetSession {
         if !missing.isEmpty { document = try await forget(missing, of: name) }
         let begun = try await beginning(document)
         guard document.state != .cancelled else { return (document, earlier, begun) }
-        // Also what failed in a run that was ended before the group was.
+        // The group need not have ended: a stopped run may have left failed tasks.
         if document.state == .failed || document.tasks.failed > 0 {
             context.console.remark("trying again what failed")
             document = try await patient.apply(.retry, to: name)
@@ -159,7 +160,7 @@ struct GetSession {
         if !isOpen, lack == Int64(missing.count), lack > 0 {
             document = try await submit(generation, chosen: missing, reopens: true)
         } else if isOpen || lack > 0 {
-            // What else is lacking an earlier request has finished, or a run did not add before it ended, or a later request has taken over its path.
+            // The other missing tasks: an earlier request has finished them, or a run ended before it added them, or a later request took their paths.
             let own = Set(
                 try await Page.all { try await patient.tasks(of: name, after: $0, limit: Limits.pageSize) }.map(\.key))
             earlier = try await finishedEarlier(but: own)
@@ -174,18 +175,18 @@ struct GetSession {
         return (document, earlier, begun)
     }
 
-    /// What is there of a group that is gone on with.
+    /// The bytes that a continued group has at the beginning.
     private func beginning(_ group: GroupDocument) async throws -> Gain.Start {
         var start = Gain.Start(group, at: .now)
         guard group.state != .succeeded, group.bytes.done > 0 else { return start }
         for state in TaskState.allCases where state != .succeeded {
-            // Of a list that is longer some part may be counted twice where its file has changed.
+            // One page per state is enough: in a longer list, bytes may be counted twice where a file has changed.
             start.note(try await patient.tasks(of: group.name, state: state, limit: Limits.pageSize).items)
         }
         return start
     }
 
-    /// Has files come again that are gone.
+    /// Asks again for files that are gone.
     private func askAgain(for missing: Set<String>, _ generation: Int) async throws -> GroupDocument {
         _ = try await forget(missing, of: name(generation))
         return try await submit(generation, chosen: missing, reopens: true)
@@ -218,7 +219,7 @@ struct GetSession {
             return try await submission.submit(survey).group
         } catch let problem as Problem where problem.code == .destinationTaken {
             guard let held = try await freePaths(for: name(generation)) else { throw problem }
-            // What this request alone wants does not wait for what both want.
+            // Tasks that only this request wants don't wait for the tasks that both want.
             let own = try ownKeys(among: chosen, without: held)
             if !held.isEmpty, !own.isEmpty {
                 (submission.chosen, submission.seals) = (own, false)
@@ -230,12 +231,12 @@ struct GetSession {
         }
     }
 
-    /// Waits for a group, and tells what happens in it behind a position of the log; returns how it ended.
+    /// Waits for a group, and prints its events after a position of the log; returns how the group ended.
     ///
     /// - Parameters:
-    ///   - since: what failed up to then is not told.
-    ///   - begun: what was there when that began, if it was before the wait.
-    ///   - part: the tasks that are waited for, if all others are paused and stay so.
+    ///   - since: failures up to this moment are not printed.
+    ///   - begun: the bytes at the beginning of the run, if it began before the wait.
+    ///   - part: the tasks to wait for, if all others are paused and stay so.
     func wait(
         _ name: String, after start: Int64, since: Timestamp?, begun: Gain.Start? = nil, part: GroupPart? = nil
     ) async throws -> GroupWatcher.End {
@@ -249,18 +250,18 @@ struct GetSession {
         }
     }
 
-    /// The client for all but what is watched.
+    /// The client for everything but watching; it repeats requests.
     var patient: MusterClient { patience.asking(by: client) }
 
     func watcher(_ name: String) -> GroupWatcher {
         var watcher = context.watcher(client, group: name, patience: patience)
         watcher.ownsWorkers = true
-        // It was read without complaint before anything began.
+        // The rate was read at the start of the command already, so that it is valid.
         watcher.maxRate = try? context.settings.rate(.maxRate)
         return watcher
     }
 
-    /// Waits for something that a full disk may keep from coming.
+    /// Waits for `body`, but no longer than a full disk allows (`DiskWatch`).
     private func untilFull<Value: Sendable>(
         _ name: String, _ since: Timestamp?, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -289,7 +290,7 @@ struct GetSession {
         var explanations: [ExplanationDocument] = []
         for task in failures.prefix(Self.explainedFailures) {
             var explanation = try await patient.explanation(of: task.key, in: group.name)
-            // What failed before has been told by the run that met it.
+            // Earlier failures were reported by the run in which they happened.
             if let since { explanation.attempts.removeAll { $0.at <= since } }
             // Once `get` has ended there is no coordinator to be asked for a retry.
             explanation.next =

@@ -1,16 +1,16 @@
 import MusterAPI
 import MusterCore
 
-/// Tells how a group ended, and ends the command with the exit code that says so.
+/// Prints how a group ended, and ends the command with the exit code that says so.
 struct GroupResult {
     /// The coordinator.
     let client: MusterClient
-    /// Where it is told.
+    /// Where the result is printed.
     let console: Console
 
     /// How many failures are named one by one.
     static let shownFailures = 20
-    /// How many are looked at for what helps.
+    /// How many failures are read to find advice.
     private static let countedFailures = 10_000
 
     /// Prints the summary, with what failed and why, unless the result is JSON, and throws unless the group succeeded.
@@ -19,13 +19,13 @@ struct GroupResult {
         if status != .success { throw CommandFailure.ended(status) }
     }
 
-    /// Prints the same, and returns the exit code that says how the group ended.
+    /// Prints the same as ``conclude(_:)``, and returns the exit code that says how the group ended.
     func tell(_ end: GroupWatcher.End) async throws -> ExitStatus {
         let group = end.group
         if !console.json {
             if group.tasks.failed > 0 {
                 let failures = try await Self.failures(of: group.name, client)
-                // What had its line while it happened needs no other one. What helps is said whenever the group ended.
+                // Failures that were printed while they happened are not printed again. The advice is printed in any case.
                 let isTold = end.namedFailures >= group.tasks.failed
                 for line in isTold ? Self.hints(failures, of: group) : Self.lines(failures, of: group) {
                     console.remark(line)
@@ -39,7 +39,7 @@ struct GroupResult {
         return ExitStatus.result(of: group.state) ?? .success
     }
 
-    /// The failures of a group: all, unless there are very many.
+    /// The failed tasks of a group; not all of them if there are more than 10,000.
     static func failures(of group: String, _ client: MusterClient) async throws -> [TaskDocument] {
         var failures: [TaskDocument] = []
         var after: String?
@@ -59,7 +59,7 @@ struct GroupResult {
         return lines + hints(failures, of: group)
     }
 
-    /// What helps against these failures, and the command that tells more.
+    /// Advice against these failures, and the command that tells more.
     static func hints(_ failures: [TaskDocument], of group: GroupDocument) -> [String] {
         let areAll = Int64(failures.count) >= group.tasks.failed
         var lines = FailureAdvice.groupHints(failures, of: group.name, areAll: areAll).map { "hint: \($0)" }

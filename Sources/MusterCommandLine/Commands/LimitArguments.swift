@@ -2,9 +2,9 @@ import ArgumentParser
 import MusterAPI
 import MusterCore
 
-/// Options about what a group may use and when: of the commands that make groups, and of the one that changes them.
+/// Options about what a group may use and when, for the commands that create groups and for the one that changes them.
 struct LimitArguments: ParsableArguments {
-    // Whatever stands behind it is its value: a priority may begin with a minus.
+    // The next argument is the value in any case: a priority may begin with a minus.
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
@@ -91,7 +91,7 @@ struct LimitArguments: ParsableArguments {
     )
     var after: [String] = []
 
-    /// What was given of them.
+    /// The options that were given.
     var given: [SettingName: [String]] {
         Given.values([
             .priority: priority, .weight: weight, .maxConnections: maxConnections, .rate: rate, .between: between,
@@ -99,7 +99,7 @@ struct LimitArguments: ParsableArguments {
         ]).merging(Given.lists([.rateBetween: rateBetween, .after: after])) { $1 }
     }
 
-    /// What is wanted of a group, from wherever it is said. A zone that is typed is meant for something.
+    /// The limits of a group from all settings. A typed `--tz` without any hours is refused.
     ///
     /// - Throws: `CommandFailure.usage` with the option and the rule.
     func patch(_ settings: Settings) throws(CommandFailure) -> GroupPatch {

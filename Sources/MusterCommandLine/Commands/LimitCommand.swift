@@ -43,7 +43,7 @@ struct LimitCommand: MusterSubcommand {
         guard patch != GroupPatch() else {
             throw CommandFailure.usage("say what is to change: see muster help limit")
         }
-        // Nobody is to be moved to another zone by naming other hours.
+        // New hours without --tz must not move a group to another time zone.
         let needsZone = settings.text(.timeZone) == nil && patch.limits.hasHours
         let (before, document) = try await context.withClient { client in
             let before = try await client.group(group)
@@ -54,7 +54,7 @@ struct LimitCommand: MusterSubcommand {
         if context.console.json {
             try context.console.document(document)
         } else {
-            // A deadline begins to run when a group goes on, and is not seen before.
+            // The deadline of an ended group begins to run when the group goes on, and is not shown before.
             let isChanged =
                 FactLines.lines(GroupFactLines.limits(before)) != FactLines.lines(GroupFactLines.limits(document))
                 || document.state.isTerminal && patch.deadline != .keep

@@ -58,7 +58,7 @@ struct MusterCommand: AsyncParsableCommand {
         configuration.groupedSubcommands.flatMap { $0.subcommands }.compactMap { $0.configuration.commandName }
     )
 
-    /// The names of those that do nothing but ask a coordinator.
+    /// The names of the commands that do nothing but ask a coordinator.
     static let asking: Set<String> = names.subtracting([
         GetCommand.section, UpCommand.section, ServeCommand.section, WorkCommand.section, MigrateCommand.section,
     ])
@@ -69,12 +69,12 @@ public enum MusterProgram {
     /// Runs a command line, without the program's name, and returns the exit code (see `ExitStatus`).
     public static func main(_ arguments: [String]) async -> Int32 {
         if arguments.first == GetCommand.section { EarlyInterruption.endsProcess() }
-        // Ctrl-\ ends every command as SIGTERM does. The runtime would print what each thread was at.
+        // Ctrl-\ ends every command as SIGTERM does. Without this the runtime would print the state of each thread.
         signal(SIGQUIT) { _ in kill(getpid(), SIGTERM) }
         DescriptorLimit.raise()
-        // A reader that is gone is an error of the write, which each command answers in its own way.
+        // A missing reader becomes an error of the write, which each command handles in its own way.
         signal(SIGPIPE, SIG_IGN)
-        // A parent may pass it on as ignored, and a child that has ended can't be waited for then.
+        // A parent may pass SIGCHLD on as ignored, and then a child that has ended can't be waited for.
         signal(SIGCHLD, SIG_DFL)
         if arguments.first == "version", arguments.dropFirst().allSatisfy({ $0 == "--json" }) {
             return MusterVersion.show(isJSON: arguments.count > 1)
@@ -108,15 +108,14 @@ public enum MusterProgram {
         }
     }
 
-    /// What the parser has to say, without the empty lines at its end.
+    /// The parser's message without the empty lines at its end.
     private static func text(of error: any Error, columns: Int? = nil) -> String {
         var text = MusterCommand.fullMessage(for: error, columns: columns)
         while text.last?.isNewline == true { text.removeLast() }
         return text
     }
 
-    /// Prints what the parser has to say, and chooses the exit code: help is a success, everything that is wrong with the
-    /// command line is 2.
+    /// Prints the parser's message, and chooses the exit code: help is a success, any error of the command line is 2.
     private static func end(_ error: any Error, command: [String]) -> Int32 {
         if let code = error as? ExitCode { return code.rawValue }
         let text = OptionHint.completed(text(of: error), command: command)

@@ -4,7 +4,7 @@ import MusterAPI
 import MusterCore
 import MusterWorker
 
-/// A command of `muster`: says what it was given, and does its work with the settings that come of it.
+/// A command of `muster`: names the options it was given, and does its work with the settings that result.
 protocol MusterSubcommand: AsyncParsableCommand {
     /// The section of a configuration file that is the command's own.
     static var section: String { get }
@@ -12,11 +12,11 @@ protocol MusterSubcommand: AsyncParsableCommand {
     var global: GlobalOptions { get }
     /// The options that stood on the command line, without the global ones.
     var given: [SettingName: [String]] { get }
-    /// Whether it goes on when the reader of standard output is gone: it does more than say something.
+    /// Whether the command goes on when the reader of standard output is gone, since it does more than print.
     static var outlivesReader: Bool { get }
     /// Does the work.
     ///
-    /// - Throws: `CommandFailure`, or anything that it can be made from.
+    /// - Throws: `CommandFailure`, or any error that `CommandFailure.init(_:)` converts.
     func perform(_ context: CommandContext) async throws
 }
 
@@ -39,7 +39,7 @@ extension MusterSubcommand {
                 json: try settings.flag(.json), outlivesReader: Self.outlivesReader, server: given[.server]?.first)
             _ = try settings.logLevel()
             try await perform(CommandContext(settings: settings, console: console))
-            // A list that is not whole would be taken for one.
+            // An incomplete list must not pass for a complete one.
             if console.hasLostLines, !Self.outlivesReader { throw ExitCode(ExitStatus.failure.rawValue) }
         } catch let code as ExitCode {
             throw code
@@ -51,14 +51,14 @@ extension MusterSubcommand {
     }
 }
 
-/// What a command works with.
+/// The settings and the console of a command.
 struct CommandContext: Sendable {
-    /// What it was told.
+    /// The command's settings.
     let settings: Settings
     /// Where it prints.
     let console: Console
 
-    /// The directory that relative paths are meant from.
+    /// The directory that relative paths start from.
     var workingDirectory: String { FileManager.default.currentDirectoryPath }
 
     /// Where temporary files go.
@@ -93,14 +93,14 @@ struct CommandContext: Sendable {
         return servers
     }
 
-    /// The token that was given, or else those that coordinators of this user on this machine have made: each is shown to none but its own.
+    /// The token that was given, or else the tokens that this user's coordinators on this machine have made: each is sent to its own coordinator alone.
     func tokens(for servers: [String]) -> ServerTokens {
         if let token = settings.text(.token) { return .common(token) }
         let environment = settings.environment
         return .found { TokenFile.find(server: $0, environment: environment) }
     }
 
-    /// Talks to the coordinator, over a transport that is taken down afterwards. Every request is repeated whose answer is lost.
+    /// Calls `body` with a client of the coordinator, and shuts its transport down afterwards. A request whose answer is lost is repeated.
     func withClient<Result>(_ body: (MusterClient) async throws -> Result) async throws -> Result {
         let servers = try servers()
         return try await Self.withClient(servers: servers, tokens: tokens(for: servers)) { client in
@@ -108,7 +108,7 @@ struct CommandContext: Sendable {
         }
     }
 
-    /// Talks to certain coordinators.
+    /// Calls `body` with a client of these coordinators, and turns its errors into failures with hints.
     static func withClient<Result>(
         servers: [String],
         tokens: ServerTokens,
@@ -145,7 +145,7 @@ struct CommandContext: Sendable {
         }
     }
 
-    /// The name of a group, a worker or a sink that was typed.
+    /// Rejects an invalid name; `what` says what it names.
     static func checkName(_ name: String, what: String) throws(CommandFailure) {
         guard NameRule.accepts(name) else {
             throw .usage("the name of a \(what) \(NameRule.explanation), not \"\(name)\"")

@@ -71,7 +71,7 @@ struct OnCommand: MusterSubcommand {
             .merging(Given.lists([.types: types])) { $1 }
     }
 
-    /// How long a running command may take once this one is told to stop.
+    /// How long a running event command may take once `muster on` is told to stop.
     private static let grace: Duration = .seconds(10)
 
     func perform(_ context: CommandContext) async throws {
@@ -99,8 +99,8 @@ struct OnCommand: MusterSubcommand {
         }
     }
 
-    /// `on-nightly`; where the pattern has wildcards, or only some types are wanted, with a few digits that stand for all of it, so
-    /// that two who want different events never share a place.
+    /// The default name of the consumer, such as `on-nightly`. If the pattern has wildcards or is long, or only some types are wanted, the name ends
+    /// with 8 digits of a hash of them, so that two commands for different events never share a place in the log.
     static func consumerName(_ pattern: GroupPattern, types: [String]) -> String {
         let readable = String(pattern.text.map { $0 == "*" || $0 == "?" ? "-" : $0 })
         if readable == pattern.text, types.isEmpty, readable.count <= 150 { return "on-\(readable)" }

@@ -35,7 +35,7 @@ struct ClientOptions: ParsableArguments {
     )
     var token: String?
 
-    /// Where a coordinator is looked for when nobody says.
+    /// The base URL of the coordinator if none is given.
     static let defaultServer = "http://127.0.0.1:7300"
 }
 
@@ -129,7 +129,7 @@ struct CoordinatorOptions: ParsableArguments {
     )
     var maximumChunk: String?
 
-    /// What was given of them.
+    /// The options that were given.
     var given: [SettingName: [String]] {
         Given.values([
             .sessionTTL: sessionTTL, .maxConnectionsPerOrigin: maxConnectionsPerOrigin,
@@ -151,7 +151,7 @@ struct RetentionOptions: ParsableArguments {
     )
     var eventRetention: String?
 
-    /// What was given of them.
+    /// The options that were given.
     var given: [SettingName: [String]] { Given.values([.eventRetention: eventRetention]) }
 }
 
@@ -179,7 +179,7 @@ struct SecretOptions: ParsableArguments {
     )
     var secretDirectory: [String] = []
 
-    /// What was given of them.
+    /// The options that were given.
     var given: [SettingName: [String]] {
         Given.lists([.secretVariable: secretVariable, .secretDirectory: secretDirectory])
     }

@@ -1,8 +1,8 @@
-/// What Muster has in place of options that other tools are known for.
+/// What Muster has in place of an option that other tools are known for.
 struct OptionHint: Sendable {
-    /// The names that it has elsewhere: in curl, wget and aria2.
+    /// The names of the option in curl, wget and aria2.
     let names: Set<String>
-    /// The option of Muster that is meant: it is told of commands alone that have it.
+    /// The option of Muster that corresponds. Only commands that have this option give the hint.
     let option: String
     /// What to do instead.
     let text: String
@@ -60,7 +60,7 @@ struct OptionHint: Sendable {
 
     private static let beginning = "Error: Unknown option '"
 
-    /// The parser's complaint about an unknown option, with what the command has in its place where that is known.
+    /// The parser's complaint about an unknown option, with a hint if one is known.
     ///
     /// - Parameter command: the words of the command.
     static func completed(_ complaint: String, command: [String]) -> String {

@@ -3,7 +3,7 @@ import FoundationEssentials
 import MusterAPI
 import MusterCore
 
-/// `muster origins`: what files come from.
+/// `muster origins`: lists the origins of files, and changes them.
 struct OriginsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "origins",
@@ -169,7 +169,7 @@ struct OriginsSetCommand: MusterSubcommand {
 }
 
 extension Settings {
-    /// What is to become of an origin.
+    /// The change of an origin that the options ask for.
     func originPatch() throws(CommandFailure) -> OriginPatch {
         var patch = OriginPatch()
         patch.maxConnections = try change(.maxConnections) { settings throws(CommandFailure) in
@@ -180,7 +180,7 @@ extension Settings {
         if text == "none" {
             patch.pausedUntil = .clear
         } else if let duration = DurationNotation.parse(text), duration > .zero {
-            // Not made a moment here: that would be this machine's clock (I11).
+            // A duration is not turned into a moment here: that would use this machine's clock (I11).
             patch.pauseFor = text
         } else if let moment = Self.moment(text) {
             patch.pausedUntil = .set(moment)
@@ -190,7 +190,7 @@ extension Settings {
         return patch
     }
 
-    /// A moment as it is typed: RFC 3339.
+    /// The moment of an RFC 3339 text; `nil` for any other text.
     private static func moment(_ text: String) -> Timestamp? {
         guard let json = try? JSONEncoder().encode(text) else { return nil }
         return try? JSONDecoder().decode(Timestamp.self, from: json)

@@ -46,13 +46,13 @@ struct RemoveCommand: MusterSubcommand {
         var removed = true
         /// How many finished files are still to be deleted.
         var filesLeft: Int64
-        /// What becomes of all of them, if they are not kept.
+        /// How many files are deleted and how many stay; `nil` if all are kept.
         var fate: RemovalDocument.Fate?
-        /// What became of those that were to be deleted, as far as workers have told.
+        /// What became of the files that were to be deleted, as far as workers have reported.
         var outcome: RemovalDocument.Outcome?
     }
 
-    /// How often it looks whether the files are gone.
+    /// How often the command checks whether the files are gone.
     private static let period: Duration = .milliseconds(500)
 
     func perform(_ context: CommandContext) async throws {
@@ -75,12 +75,12 @@ struct RemoveCommand: MusterSubcommand {
         }
     }
 
-    /// What a removal came to.
+    /// The result of a removal.
     struct Done {
-        /// What was removed, for a person.
+        /// What was removed, in words.
         var what: String
         var removal: RemovalDocument
-        /// What becomes of the files: that of a removal that was begun before counts.
+        /// What happens to the files. If the removal was begun before, its choice counts.
         var files: RemovedFiles
         /// The group, where only some of its tasks were removed.
         var rest: GroupDocument?
@@ -88,7 +88,7 @@ struct RemoveCommand: MusterSubcommand {
 
     /// Removes a group or some of its tasks.
     ///
-    /// - Parameter waits: whether the files are waited for, and a coordinator that is away.
+    /// - Parameter waits: whether to wait until the files are deleted, and for a coordinator that is away.
     static func remove(
         _ group: String, _ keys: [String], _ files: RemovedFiles, waits: Bool, _ client: MusterClient,
         _ console: Console
@@ -99,7 +99,7 @@ struct RemoveCommand: MusterSubcommand {
             do {
                 done = Done(what: group, removal: try await client.removeGroup(group, files: files), files: files)
             } catch let problem as Problem where problem.code == .groupNotFound {
-                // What is being removed already is not removed again, and gone on with.
+                // A group that is being removed already is not removed again; this command joins that removal.
                 done = Done(what: group, removal: try await client.removal(of: group), files: .delete)
                 guard done.removal.note != nil else { throw problem }
             }
@@ -114,9 +114,10 @@ struct RemoveCommand: MusterSubcommand {
         return done
     }
 
-    /// Some tasks of a group.
+    /// Words for some tasks of a group.
     ///
-    /// - Parameter removed: how many of them this command has removed. It asked for all, or none: others were faster with the rest, as who removes the group.
+    /// - Parameter removed: how many of them this command has removed. A request removes all of its tasks or none, so that another process has removed
+    ///   the missing ones, or the whole group, at the same time.
     static func what(_ tasks: Int, of group: String, removed: Int64?) -> String {
         let names = "task\(tasks == 1 ? "" : "s") of \(group)"
         guard let removed, removed < tasks else { return "\(tasks) \(names)" }
@@ -124,7 +125,7 @@ struct RemoveCommand: MusterSubcommand {
         return "\(removed) of \(tasks) \(names), since somebody else has removed \(others)"
     }
 
-    /// Waits until nothing is left to be done. What keeps it from being done is said at once, and what is left when one stops.
+    /// Waits until the removal is complete. Prints an obstacle at once, and what is left if the command is stopped.
     private static func gone(
         _ removal: RemovalDocument, _ what: String, _ files: RemovedFiles, _ client: MusterClient, _ console: Console
     ) async throws -> RemovalDocument {
@@ -154,7 +155,7 @@ struct RemoveCommand: MusterSubcommand {
         }
     }
 
-    /// What is done, and what is not yet.
+    /// A line that says what is removed, and what is still to be done.
     static func line(_ what: String, _ files: RemovedFiles, _ removal: RemovalDocument) -> String {
         if files == .delete || removal.pending == true, let note = removal.note {
             return
@@ -165,13 +166,13 @@ struct RemoveCommand: MusterSubcommand {
         return "removed \(what); \(said.joined(separator: "; "))"
     }
 
-    /// What became of the files that were to be deleted. Which ones stay is seen where they are deleted: by a worker.
+    /// What became of the files that were to be deleted. Only the log of the worker that deletes them names those that stay.
     private static func outcome(_ outcome: RemovalDocument.Outcome?) -> String {
         let (deleted, changed, missing) = (outcome?.deleted ?? 0, outcome?.changed ?? 0, outcome?.missing ?? 0)
         var said = "\(deleted) file\(deleted == 1 ? "" : "s") deleted"
         if changed > 0 {
             let name = changed == 1 ? "the worker's log names it" : "the workers' logs name them"
-            // The file of another installation with the same sink may be all that it ever was.
+            // The file may always have been that of another installation with the same sink.
             said +=
                 "; \(changed) kept, since what is there is not this installation's, or was changed: \(name)"
         }
@@ -179,11 +180,11 @@ struct RemoveCommand: MusterSubcommand {
         return said
     }
 
-    /// How many files stay, and why; nothing if none does.
+    /// How many files stay, and why; `nil` if none does.
     private static func kept(_ fate: RemovalDocument.Fate) -> String? {
         guard fate.kept > 0 else { return nil }
         let files = fate.kept == 1 ? "1 kept" : "\(fate.kept) kept"
-        // Without another group, another task of this one has the path.
+        // If no other group is named, another task of this group has the path.
         return fate.keptBy.map { "\(files): the group \($0) has \(fate.kept == 1 ? "it" : "them") too" } ?? files
     }
 }

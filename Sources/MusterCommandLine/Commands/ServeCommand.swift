@@ -3,7 +3,7 @@ import Logging
 import MusterCoordinator
 import MusterCore
 
-/// `muster serve`: a coordinator.
+/// `muster serve`: runs a coordinator.
 struct ServeCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
@@ -97,7 +97,7 @@ struct ServeCommand: MusterSubcommand {
     }
 }
 
-/// Under which names a coordinator is asked.
+/// The names under which a coordinator accepts requests.
 struct HostOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -110,7 +110,7 @@ struct HostOptions: ParsableArguments {
     )
     var host: [String] = []
 
-    /// What was given of them.
+    /// The options that were given.
     var given: [SettingName: [String]] { Given.lists([.host: host]) }
 }
 
@@ -129,7 +129,7 @@ struct TokenOptions: ParsableArguments {
     )
     var workerToken: String?
 
-    /// What was given of them.
+    /// The options that were given.
     var given: [SettingName: [String]] { Given.values([.token: token, .workerToken: workerToken]) }
 }
 

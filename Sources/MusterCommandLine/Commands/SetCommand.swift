@@ -33,7 +33,7 @@ struct SetCommand: MusterSubcommand {
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")
-        // What a configuration file says of every group is not to change this one unasked.
+        // Options of a configuration file, which are for every group, must not change this group without an option on the command line.
         guard sources.given.values.contains(where: { !$0.isEmpty }),
             let fetch = try context.settings.transfers(base: context.workingDirectory).fetch
         else { throw CommandFailure.usage("say how its sources are to be asked: see muster help set") }
@@ -47,7 +47,7 @@ struct SetCommand: MusterSubcommand {
         }
     }
 
-    /// What was changed, and what is left to be done for it to help.
+    /// Lines about the change, and about the command that puts failed tasks back.
     static func lines(_ group: GroupDocument) -> [String] {
         let options = (group.fetchOptions ?? []).joined(separator: ", ")
         var lines = ["changed \(group.name): its sources are asked with \(options) from now on"]

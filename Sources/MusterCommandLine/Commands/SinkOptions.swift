@@ -27,9 +27,9 @@ struct SinkOptions: ParsableArguments {
 }
 
 extension Settings {
-    /// The sinks with their directories; a relative one is meant from `base`.
+    /// The sinks with their directories; a relative directory starts from `base`.
     ///
-    /// - Parameter fallback: the directory of the default sink where none is named.
+    /// - Parameter fallback: the directory of the default sink if no sink is named.
     func sinks(base: String, fallback: String? = nil) throws(CommandFailure) -> [SinkArgument] {
         var sinks = try SinkArgument.list(texts(.sink), base: base)
         if sinks.isEmpty, let fallback { sinks = [SinkArgument(name: defaultSinkName, directory: fallback)] }

@@ -34,7 +34,7 @@ struct StatusCommand: MusterSubcommand {
         Given.values([.server: client.server, .token: client.token]).merging(Given.flags([.watch: watch])) { $1 }
     }
 
-    /// How often groups are looked at while one of them runs: their bytes grow without any event.
+    /// How often groups are read while one of them runs, since their bytes grow without any event.
     private static let period: Duration = .seconds(1)
 
     func perform(_ context: CommandContext) async throws {
@@ -59,7 +59,7 @@ struct StatusCommand: MusterSubcommand {
         }
     }
 
-    /// The groups that were named; all where none was.
+    /// The groups that were named; all groups if none was.
     private func named(_ client: MusterClient) async throws -> [GroupDocument] {
         guard !groups.isEmpty else { return try await Self.groups(client) }
         var named: [GroupDocument] = []
@@ -109,7 +109,7 @@ struct StatusCommand: MusterSubcommand {
         }
     }
 
-    /// Shows several groups, or all, in a line each; those that are named until they are done.
+    /// Shows several groups, or all, in a line each. Ends once named groups are done; without names it goes on.
     private func watchSeveral(_ client: MusterClient, _ context: CommandContext) async throws {
         let console = context.console
         let patience = Patience(console: console)
@@ -124,7 +124,7 @@ struct StatusCommand: MusterSubcommand {
             } else {
                 for group in found { try console.line(PlainProgress.sentence(ProgressSnapshot(group: group))) }
             }
-            // Where nothing runs, nothing changes without an event.
+            // While no group runs, nothing changes without an event.
             let isQuiet = found.allSatisfy(\.state.isTerminal)
             if isQuiet, !groups.isEmpty {
                 try console.clear()
@@ -134,11 +134,11 @@ struct StatusCommand: MusterSubcommand {
         }
     }
 
-    /// What a terminal shows of groups: where it has no room for all of them, those first of which something comes, then those that may begin, and
-    /// how many more there are.
+    /// What a terminal shows of groups. If it has no room for all of them, groups with work in progress come first, then the other unfinished
+    /// groups, and at the end the number of groups that are not shown.
     static func frame(_ groups: [GroupDocument], size: Terminal.Size) -> [String] {
         guard !groups.isEmpty else { return ["there are no groups"] }
-        // One row is the cursor's.
+        // One row is left for the cursor.
         let rows = max(2, size.rows - 1)
         var shown = groups
         while true {
@@ -153,18 +153,18 @@ struct StatusCommand: MusterSubcommand {
                 }
                 shown = urgent.prefix(rows).map(\.element)
             }
-            // A note may stand on lines of its own.
+            // A group may take several lines, since a note may need lines of its own.
             shown.removeLast()
         }
     }
 
-    /// What is to be seen first of groups: the least.
+    /// The place of a group in the order of display; the lowest value comes first.
     private static func urgency(_ group: GroupDocument) -> Int {
         if group.state.isTerminal { return 2 }
         return group.tasks.active + group.tasks.finalizing > 0 ? 0 : 1
     }
 
-    /// Waits until something happens, and at the most for `limit`; never less than the period, however much happens.
+    /// Waits for an event, but no longer than `limit` and no shorter than the period.
     private func pause(_ listener: inout LogListener, limit: Duration) async throws {
         let next = ContinuousClock.now + Self.period
         if try await listener.listen(limit: limit).count == LogListener.page { try await listener.skip() }

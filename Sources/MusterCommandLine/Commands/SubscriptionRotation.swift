@@ -2,7 +2,7 @@ import ArgumentParser
 import MusterAPI
 import MusterCore
 
-/// `muster subscriptions rotate`: another secret signs the deliveries.
+/// `muster subscriptions rotate`: replaces the secret that signs the deliveries.
 struct SubscriptionsRotateCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
@@ -57,10 +57,10 @@ struct SubscriptionsRotateCommand: MusterSubcommand {
 }
 
 extension Settings {
-    /// The longest secret that is read, in bytes, with the line break behind it.
+    /// The largest file of a secret, in bytes, with the line break at its end.
     private static let secretLimit = 4_096
 
-    /// The secret in the file that was named, if one was.
+    /// The secret in the file that was named; `nil` if none was.
     func webhookSecret() throws(CommandFailure) -> WebhookSecret? {
         guard let path = text(.secretFile) else { return nil }
         let bytes = try SmallFile.read(path, what: "secret in the file", limit: Self.secretLimit)

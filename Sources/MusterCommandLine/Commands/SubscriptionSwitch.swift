@@ -1,9 +1,9 @@
 import ArgumentParser
 import MusterAPI
 
-/// A command that lets a subscription post, or not.
+/// A command that enables or disables a subscription.
 protocol SubscriptionSwitch: MusterSubcommand {
-    /// Whether anything is posted from then on.
+    /// Whether the command enables the subscription.
     static var enables: Bool { get }
     /// The subscription's name.
     var name: String { get }

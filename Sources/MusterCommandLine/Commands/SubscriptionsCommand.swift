@@ -2,7 +2,7 @@ import ArgumentParser
 import MusterAPI
 import MusterCore
 
-/// `muster subscriptions`: whom events are delivered to.
+/// `muster subscriptions`: lists and changes the subscriptions to events.
 struct SubscriptionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscriptions",
@@ -32,7 +32,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
         defaultSubcommand: SubscriptionsListCommand.self
     )
 
-    /// The section of a configuration file that its parts share.
+    /// The section of a configuration file that the subcommands share.
     static let section = "subscriptions"
 }
 
@@ -72,7 +72,7 @@ struct SubscriptionsListCommand: MusterSubcommand {
         }
     }
 
-    /// Why subscriptions are disabled, and which deliveries wait for somebody: a line for each.
+    /// Lines that say why subscriptions are disabled, and how many deliveries wait for their subscription to be enabled.
     static func notes(_ subscriptions: [SubscriptionDocument]) -> [String] {
         subscriptions.filter { !$0.enabled }.flatMap { item in
             let reason = item.disabledReason.map { TextWidth.escaped("\(item.name) is disabled: \($0)") }
@@ -98,13 +98,13 @@ struct SubscriptionsListCommand: MusterSubcommand {
         return table
     }
 
-    /// A number of deliveries, which are counted up to a limit.
+    /// A number of deliveries; a `+` says that the count has reached its limit.
     private static func count(_ deliveries: Int64) -> String {
         "\(deliveries)\(deliveries < Limits.deliveriesCounted ? "" : "+")"
     }
 }
 
-/// `muster subscriptions add`: begins to deliver events to somebody.
+/// `muster subscriptions add`: begins to post events to a URL.
 struct SubscriptionsAddCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "add",

@@ -39,7 +39,7 @@ struct TasksCommand: MusterSubcommand {
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")
         let state = try context.settings.choice(.state, of: TaskState.self)
-        // On every page or on none.
+        // Decided before the first page, so that every page has the columns or none has.
         let mayMove = state == nil || state == .active
         try await context.withClient { client in
             var after: String?
@@ -68,7 +68,7 @@ struct TasksCommand: MusterSubcommand {
 
     /// A table of tasks.
     ///
-    /// - Parameter mayMove: whether something may come for them, and there is a speed to show.
+    /// - Parameter mayMove: whether tasks may be active, so that there is a speed to show.
     static func table(_ tasks: [TaskDocument], mayMove: Bool) -> Table {
         let pace: [Table.Column] = mayMove ? [.number("SPEED"), .number("ETA")] : []
         var table = Table(

@@ -2,7 +2,7 @@ import ArgumentParser
 import MusterAPI
 import MusterCore
 
-/// Options of commands that make groups, or change them: how sources are asked. Secrets may be references that the worker resolves.
+/// Options about how sources are asked, for commands that create or change groups. Secrets may be references that the worker resolves.
 struct SourceArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -74,7 +74,7 @@ struct SourceArguments: ParsableArguments {
     )
     var httpVersion: String?
 
-    /// What was given of them.
+    /// The options that were given.
     var given: [SettingName: [String]] {
         Given.values([
             .proxy: proxy, .cookieFile: cookieFile, .user: user, .netrc: netrc, .caFile: caFile,
@@ -85,7 +85,7 @@ struct SourceArguments: ParsableArguments {
     }
 }
 
-/// Options of commands that make groups: what shall be done where there is a choice, and who knows fresh URLs.
+/// Options about how files are stored and checked, and about the resolver of fresh URLs, for commands that create groups.
 struct PolicyArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -141,7 +141,7 @@ struct PolicyArguments: ParsableArguments {
     )
     var resolver: String?
 
-    /// What was given of them.
+    /// The options that were given.
     var given: [SettingName: [String]] {
         Given.values([.ifExists: ifExists, .validators: validators, .reuse: reuse, .resolver: resolver])
             .merging(

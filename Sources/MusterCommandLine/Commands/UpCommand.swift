@@ -74,7 +74,7 @@ struct UpCommand: MusterSubcommand {
     private static let drainLimit: Duration = .seconds(5)
     private static let stopLimit: Duration = .seconds(3)
 
-    /// What is logged unless told otherwise.
+    /// The default log level.
     private static let logLevel = Logger.Level.notice
 
     func perform(_ context: CommandContext) async throws {
@@ -97,7 +97,7 @@ struct UpCommand: MusterSubcommand {
             }
         }
         let ownToken = configuration.takesOwnToken
-        // Until the directory is there and locked, any other will do for the check.
+        // The token is read once the directory is there and locked. Until then any token will do for the check.
         if ownToken { configuration.use(ownToken: RandomToken.make()) }
         try Settings.check(configuration)
         let program = try Self.program()
@@ -191,10 +191,10 @@ struct UpCommand: MusterSubcommand {
         if case .signalled = end { announcement.stopped() }
     }
 
-    /// The directory of everything.
+    /// The data directory: the one that was given, or else the default below the user's home.
     static func dataDirectory(_ settings: Settings, base: String) throws(CommandFailure) -> String {
         if let path = settings.text(.data) { return SinkArgument.absolute(path, base: base) }
-        // The specification of XDG tells to ignore a relative path there.
+        // The XDG specification says to ignore a relative path here.
         if let path = settings.environment["XDG_DATA_HOME"], path.hasPrefix("/") { return path + "/muster" }
         guard let home = settings.environment["HOME"], home.hasPrefix("/") else {
             throw .usage("there is no home directory to keep data in: give --data DIR")
@@ -212,11 +212,11 @@ struct UpCommand: MusterSubcommand {
         var common = sinks.flatMap { ["--sink", "\($0.name)=\($0.directory)"] }
         common += sinks.filter { $0.identity == .replaced }.flatMap { [SettingName.newDirectory.option, $0.name] }
         if let text = settings.text(.slots) { common += [SettingName.slots.option, text] }
-        // A relative directory is meant from where this process runs, which is where its workers run.
+        // A relative directory needs no change: workers run in the working directory of this process.
         for name in [SettingName.secretVariable, .secretDirectory] {
             common += settings.words(name).flatMap { [name.option, $0] }
         }
-        // Their lines end up among those of this process, so that they say as much as it does.
+        // The lines of workers appear among those of this process, so that both have one log level.
         common += [SettingName.logLevel.option, settings.text(.logLevel) ?? Self.logLevel.rawValue]
         if let path = settings.configurationPath { common += ["--config", SinkArgument.absolute(path, base: base)] }
         let options = common
@@ -229,12 +229,12 @@ struct UpCommand: MusterSubcommand {
         }
     }
 
-    /// The file of this program, for workers of the same version.
+    /// The file of this program, so that workers have the same version.
     private static func program() throws(CommandFailure) -> FilePath {
         do {
             return FilePath(try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         } catch {
-            // Systems without /proc: what was typed, found again through the search path where it is a bare name.
+            // Systems without /proc: the path that was typed. A bare name is refused, since the search path is not searched.
             guard let first = CommandLine.arguments.first, first.contains("/") else {
                 throw .other("the file of this program can't be found: start it by its path")
             }

@@ -19,7 +19,7 @@ protocol VerbCommand: MusterSubcommand {
     static var verb: GroupVerb { get }
     /// The verb in the past, for the line that is printed.
     static var done: String { get }
-    /// The group, and the tasks that are meant.
+    /// The group, and the keys of the tasks if not all are meant.
     var arguments: VerbArguments { get }
 }
 
@@ -45,7 +45,7 @@ extension VerbCommand {
         }
     }
 
-    /// Until when a group that goes on may take now, where it has a deadline: that begins anew with a retry.
+    /// A line with the new deadline of a group that goes on, since a retry starts the deadline anew; `nil` if there is none.
     static func renewedDeadline(_ group: GroupDocument, before: GroupDocument?) -> String? {
         guard verb == .retry, before?.state.isTerminal == true, !group.state.isTerminal,
             let fact = GroupFactLines.limits(group).first(where: { $0.0 == "deadline" })
@@ -53,13 +53,13 @@ extension VerbCommand {
         return "its deadline begins anew: \(fact.1)"
     }
 
-    /// What the verb did to a group, or to so many of its tasks.
+    /// A sentence that says what the verb did to a group, or to `keys` of its tasks.
     ///
-    /// - Parameter before: the group as it was, where that makes a difference.
+    /// - Parameter before: the group before the verb, where that makes a difference.
     static func sentence(_ group: GroupDocument, before: GroupDocument? = nil, keys: Int) -> String {
         let changed = group.changedTasks ?? Int64(keys)
         if verb == .cancel, before?.state == .cancelled { return "nothing to cancel: \(group.name) is cancelled" }
-        // What had failed was removed, and the others are as they were.
+        // The failed tasks were removed before, and the others stay as they were.
         if verb == .retry, changed == 0, let before, before.state == .failed, group.generation > before.generation {
             let end = group.state.isTerminal ? ", and it has \(group.state.rawValue)" : ""
             return "retried \(group.name): nothing of it has failed any more\(end)\(left(group))"
@@ -71,7 +71,7 @@ extension VerbCommand {
             let count = changed == Int64(keys) ? "\(keys)" : "\(changed) of \(keys)"
             return "\(done) \(count) task\(keys == 1 ? "" : "s") of \(group.name)"
         }
-        // Nobody is to believe that a group waits, or goes on, which has ended.
+        // The sentence must not say of an ended group that it was paused, resumed, cancelled or retried.
         let isLate =
             switch verb {
             case .pause, .resume: group.state.isTerminal
@@ -89,14 +89,14 @@ extension VerbCommand {
         guard group.changedTasks == 0 else { return "\(done) \(group.name)" }
         switch verb {
         case .retry: return "nothing to retry: no task of \(group.name) has failed"
-        // The group itself may have been told something else before.
+        // The wish of the group itself may have changed.
         case .pause: return "\(done) \(group.name): nothing of it was waiting or being fetched"
         case .resume: return "\(done) \(group.name): no task of it was paused"
         case .cancel, .seal: return "\(done) \(group.name)"
         }
     }
 
-    /// What a retry leaves as it is, and how that is had all the same.
+    /// The number of cancelled tasks, which a retry leaves as they are, and the commands that fetch them all the same.
     private static func left(_ group: GroupDocument) -> String {
         let count = group.tasks.cancelled
         guard count > 0 else { return "" }
@@ -106,7 +106,7 @@ extension VerbCommand {
 
     private static func unchanged(_ keys: Int) -> String { keys == 1 ? "the task" : "the tasks" }
 
-    /// Why tasks are what they were, after what they are called.
+    /// Why the verb did not change tasks; the sentence names them before that.
     private static func reason(_ keys: Int) -> String {
         switch verb {
         case .pause: keys == 1 ? "is paused already, or has ended" : "are paused already, or have ended"
@@ -211,7 +211,7 @@ struct CancelCommand: VerbCommand {
     @OptionGroup var global: GlobalOptions
 }
 
-/// `muster retry`: puts failed tasks back with what they had.
+/// `muster retry`: puts failed tasks back with the bytes they had.
 struct RetryCommand: VerbCommand {
     static let verb = GroupVerb.retry
     static let done = "retried"

@@ -45,7 +45,7 @@ struct WaitCommand: MusterSubcommand {
             }
             var ended: [GroupDocument] = []
             var status = ExitStatus.success
-            // A name that was mistyped is told before the others have ended.
+            // A mistyped name is reported before the other groups have ended.
             for group in groups.dropFirst() {
                 let watcher = context.watcher(client, group: group)
                 try await Interruption.watched {
@@ -65,7 +65,7 @@ struct WaitCommand: MusterSubcommand {
                     if status == .success { status = own }
                 }
             } catch CommandFailure.timedOut(let text) where context.console.json {
-                // A program wants to know how far it got.
+                // A program gets the documents after a timeout too, to know how far the groups came.
                 for group in groups.dropFirst(ended.count) {
                     if let known = try? await Self.within(ContinuousClock.now, { try await client.group(group) }) {
                         ended.append(known)
@@ -79,7 +79,7 @@ struct WaitCommand: MusterSubcommand {
         }
     }
 
-    /// The documents of the groups, as one.
+    /// Prints the documents of the groups as one document.
     private func show(_ documents: [GroupDocument], _ console: Console) throws {
         if groups.count > 1 {
             try console.document(Page(items: documents, next: nil))
@@ -88,7 +88,7 @@ struct WaitCommand: MusterSubcommand {
         }
     }
 
-    /// How much later than at the deadline a coordinator that says nothing is given up: who knows how far the group is says that at the deadline.
+    /// How long after the deadline a silent coordinator is given up. A watcher that knows the state of the group reports it at the deadline itself.
     private static let grace: Duration = .milliseconds(200)
 
     /// Runs `body`, and no longer than the deadline allows, whether or not the coordinator answers.

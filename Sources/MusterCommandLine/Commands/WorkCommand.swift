@@ -6,7 +6,7 @@ import MusterCore
 import MusterWorker
 import ServiceLifecycle
 
-/// `muster work`: a worker.
+/// `muster work`: runs a worker.
 struct WorkCommand: MusterSubcommand {
     static let configuration = CommandConfiguration(
         commandName: "work",
@@ -86,7 +86,7 @@ struct WorkCommand: MusterSubcommand {
             sinks: sinks
         )
         configuration.secrets = try settings.secretGrants(base: context.workingDirectory)
-        // It belongs to an `up`, which may be killed with all of its workers.
+        // This worker belongs to a `muster up`, which may be killed with all of its workers.
         let endsWithParent = try settings.flag(.exitWithParent)
         if endsWithParent { configuration.progressInterval = WorkerConfiguration.shortProgressInterval }
         let worker: Worker
@@ -105,7 +105,7 @@ struct WorkCommand: MusterSubcommand {
         name(host: MachineName.text ?? "host", processID: getpid())
     }
 
-    /// A name of a host's name of any characters.
+    /// A worker's name made from a host's name, which may have any characters.
     static func name(host: String, processID: Int32) -> String {
         let safe = host.prefix(150).map { NameRule.accepts("x\($0)") ? String($0) : "-" }.joined()
         return "\(safe.isEmpty ? "host" : safe)-\(processID)"
@@ -113,7 +113,7 @@ struct WorkCommand: MusterSubcommand {
 }
 
 extension Settings {
-    /// How a worker is to be run.
+    /// The configuration of a worker.
     func worker(
         servers: [String],
         tokens: ServerTokens,

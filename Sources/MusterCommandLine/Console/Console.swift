@@ -5,7 +5,7 @@ import SystemPackage
 
 /// The reader of standard output went away.
 struct OutputClosed: Error, CustomStringConvertible {
-    /// What has happened, for people.
+    /// The error in words.
     var description: String { "nobody reads it any more" }
 }
 
@@ -15,17 +15,17 @@ struct OutputClosed: Error, CustomStringConvertible {
 final class Console: Sendable {
     /// Whether results are JSON.
     let json: Bool
-    /// Whether the work goes on when nobody reads what is said of it.
+    /// Whether the command goes on when the reader of standard output is gone.
     private let outlivesReader: Bool
     /// The coordinators that were named on the command line, as it was typed there.
     private let server: String?
     private let output: FileDescriptor
     private let errorOutput: FileDescriptor
-    /// What stands in place on the live terminal. Its lock keeps the lines of several tasks apart.
+    /// The lines that are shown in place on the live terminal. The lock keeps the output of concurrent tasks apart.
     private let region = Mutex(LiveRegion())
-    /// How often the process had gone on when something was last shown in place.
+    /// The value of `Terminal.continuations` at the last output.
     private let continuations = Atomic<Int>(Terminal.continuations)
-    /// Whether it was said that lines can't be written.
+    /// Whether standard error has said that standard output can't be written.
     private let isMute = Mutex(false)
 
     /// A console on two descriptors; tests give pipes.
@@ -47,7 +47,7 @@ final class Console: Sendable {
         return Terminal.isTerminal(candidate) ? candidate : nil
     }
 
-    /// The width that tables may take; `nil` when nobody looks.
+    /// The width that tables may take, in columns; `nil` if standard output is no terminal.
     var tableWidth: Int? {
         Terminal.isTerminal(output) ? Terminal.size(of: output).columns : nil
     }
@@ -57,8 +57,8 @@ final class Console: Sendable {
         try saying { try write(fitted(text, to: output), to: output) }
     }
 
-    /// The last line of a command that is stopped. What stops it may have ended the reader of standard output too, as Ctrl-C does with all of a pipe;
-    /// standard error has the line then, and nothing is said to go on.
+    /// The last line of a command that is stopped. The signal may have ended the reader of standard output too, as Ctrl-C does with all processes of
+    /// a pipe. The line goes to standard error then, without the remark that the work goes on.
     func lastLine(_ text: String) {
         do {
             try write(fitted(text, to: output), to: output)
@@ -67,8 +67,8 @@ final class Console: Sendable {
         }
     }
 
-    /// What is said to people on the way is not the work: where it can't be written, as on a full disk, the work goes on, and standard error says so once.
-    /// A command that does nothing but say something ends with its reader.
+    /// Writes a message that is not the command's result. If the write fails, as on a full disk, the work goes on, and standard error says so once.
+    /// A command that only prints ends with its reader.
     private func saying(_ body: () throws -> Void) throws {
         do {
             try body()
@@ -85,7 +85,7 @@ final class Console: Sendable {
         }
     }
 
-    /// Whether something is missing of what was said.
+    /// Whether lines are missing in the output.
     var hasLostLines: Bool { isMute.withLock { $0 } }
 
     /// A value as one line of JSON: a document, or an item of NDJSON.
@@ -97,12 +97,13 @@ final class Console: Sendable {
         }
     }
 
-    /// A remark that is not the result. A standard error that nobody reads is no reason to stop.
+    /// A remark on standard error that is not the result. A failed write is ignored: a missing reader of standard error is no reason to stop.
     func remark(_ text: String) {
         try? write(fitted(text, to: errorOutput), to: errorOutput)
     }
 
-    /// The text with its line ends: a terminal would break lines inside words. Commands that it says to type ask the coordinators that this one asks.
+    /// The text with its line ends. For a terminal it is broken between words, since a terminal breaks lines inside words. Commands in the text name the
+    /// coordinators that this command asks.
     private func fitted(_ text: String, to descriptor: FileDescriptor) -> String {
         let text = server.map { ServerHint.commands(in: text, naming: $0) } ?? text
         guard Terminal.isTerminal(descriptor) else { return text + "\n" }
@@ -124,7 +125,7 @@ final class Console: Sendable {
         }
     }
 
-    /// Shows lines in place at the bottom of the live terminal. What else is printed there stands above them.
+    /// Shows lines in place at the bottom of the live terminal. Other output appears above them.
     func show(_ lines: [String], on terminal: FileDescriptor) throws {
         let size = Terminal.size(of: terminal)
         try saying {
@@ -135,7 +136,7 @@ final class Console: Sendable {
         }
     }
 
-    /// Takes away what stands in place.
+    /// Removes the lines that are shown in place.
     func clear() throws {
         try saying { try region.withLock { try clear(&$0) } }
     }
@@ -146,7 +147,7 @@ final class Console: Sendable {
         try Self.write(region.clear(size: Terminal.size(of: terminal)), to: terminal)
     }
 
-    /// A process that was stopped and goes on finds what the shell has written below its lines.
+    /// Leaves the shown lines where they are if the process was stopped and continued, since the shell has written below them.
     private func leaveIfContinued(_ region: inout LiveRegion) {
         let now = Terminal.continuations
         if continuations.exchange(now, ordering: .relaxed) != now { region.leave() }

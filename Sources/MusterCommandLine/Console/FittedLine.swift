@@ -1,5 +1,5 @@
-/// Parts that stand in a line as long as there is room: the least important ones are left out first, and none is ever cut, since a
-/// number without its end is another number.
+/// The parts of a line. If there is too little room, the least important parts are left out first. No part is ever cut, since a number
+/// without its end is another number.
 struct FittedLine {
     private struct Part {
         var text: String
@@ -9,7 +9,7 @@ struct FittedLine {
 
     private var parts: [Part] = []
 
-    /// What stands between two parts.
+    /// The text between two parts.
     static let gap = "  "
 
     /// A line without parts.
@@ -20,7 +20,7 @@ struct FittedLine {
     /// - Parameters:
     ///   - text: what is written; it may have colours.
     ///   - columns: how many columns it takes.
-    ///   - importance: the parts of the lowest are left out first; of the same, the last one.
+    ///   - importance: parts of the lowest importance are left out first; of equal ones, the last.
     mutating func add(_ text: String, columns: Int, importance: Int) {
         parts.append(Part(text: text, columns: columns, importance: importance))
     }
@@ -30,7 +30,7 @@ struct FittedLine {
         parts.reduce(0) { $0 + $1.columns } + max(0, parts.count - 1) * Self.gap.count
     }
 
-    /// The line in at most `width` columns; the most important part stands in it even if that is too long.
+    /// The line in at most `width` columns; the most important part stays even if it is too long.
     func text(width: Int) -> String {
         var fitted = self
         while fitted.columns > width, fitted.parts.count > 1 {

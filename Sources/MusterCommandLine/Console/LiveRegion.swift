@@ -3,7 +3,7 @@
 /// Nothing is ever drawn over what stands above the region, so that the scrollback stays whole; each redraw is one
 /// string, written at once, so that nothing flickers. Pure: it returns what is to be written.
 struct LiveRegion {
-    /// How many columns each line took that stands there now.
+    /// How many columns each shown line takes.
     private var drawn: [Int] = []
     /// The lines as they were given.
     private var lines: [String] = []
@@ -11,7 +11,7 @@ struct LiveRegion {
     /// A region of no lines below the cursor.
     init() {}
 
-    /// Whether no lines stand there.
+    /// Whether no lines are shown.
     var isEmpty: Bool { drawn.isEmpty }
 
     /// Replaces the lines.
@@ -26,10 +26,10 @@ struct LiveRegion {
         return text
     }
 
-    /// Draws the lines anew that were taken away for something that stands above them now.
+    /// Draws the lines again that `clear` took away for output above them.
     mutating func restore(size: Terminal.Size) -> String { redraw(lines, size: size) }
 
-    /// Leaves the lines where they stand: somebody else has written below them. The next ones go below that.
+    /// Leaves the lines where they are, since another process has written below them. The next lines go below that.
     mutating func leave() { drawn = [] }
 
     /// Takes the lines away; `restore` brings them back.

@@ -1,14 +1,14 @@
 /// A plain table: a line of headings, a line per row, columns as wide as their widest cell.
 ///
-/// Where it does not fit its terminal, columns in which nothing stands are left out, and names are shortened in the middle, so that two of them never read
-/// the same; if that is not enough, sentences stand in full on lines of
-/// their own below their rows, and then other columns too, the last ones first. Nothing is cut off.
+/// If a table does not fit its terminal, columns without content are left out, and names are shortened in the middle, so that two different names
+/// never read the same. If that is not enough, sentences are printed in full on lines of their own below their rows, and then other columns too,
+/// the last ones first. Nothing is cut off.
 struct Table {
-    /// What stands in a column, and so how it is laid out and what becomes of it where there is little room.
+    /// The content of a column. It decides how the column is laid out, and what happens to it if there is little room.
     enum Content: Sendable {
         /// A word or a moment.
         case text
-        /// A number, behind blanks.
+        /// A number, aligned to the right.
         case number
         /// A name, which may be shortened in the middle.
         case name
@@ -18,11 +18,11 @@ struct Table {
 
     /// The heading and the layout of a column.
     struct Column: Sendable {
-        /// What stands on top.
+        /// The text above the cells.
         let heading: String
-        /// What stands in it.
+        /// What the cells hold.
         let content: Content
-        /// Whether it is left out where all of its cells are `-` or empty: a terminal is narrow.
+        /// Whether the column is left out if all of its cells are `-` or empty, since terminals are narrow.
         let isOptional: Bool
 
         /// A column of words or moments.
@@ -51,7 +51,7 @@ struct Table {
 
     /// The fewest columns that a name is shortened to.
     private static let leastName = 16
-    /// What stands between two columns.
+    /// The text between two columns.
     private static let gap = "  "
 
     /// A table without rows.
@@ -67,7 +67,7 @@ struct Table {
         rows.append(cells.map { TextWidth.escaped($0) })
     }
 
-    /// The lines, the headings first. With a `width` they fit it; otherwise they are as long as they are.
+    /// The lines, the headings first. They fit `width` if it is given; otherwise they have any length.
     func lines(width: Int? = nil) -> [String] {
         var shown = columns.indices.filter { index in
             !columns[index].isOptional || rows.contains { Self.says($0[index]) }
@@ -111,7 +111,7 @@ struct Table {
     /// Whether there is anything in a cell.
     private static func says(_ cell: String) -> Bool { cell != "-" && !cell.isEmpty }
 
-    /// How wide these columns are; names as narrow as it takes to fit, as far as they may be.
+    /// The widths of these columns. Names are narrowed until the row fits, but not below ``leastName``.
     private func widths(_ shown: [Int], in room: Int?) -> [Int] {
         var widths = shown.map { index in
             ([columns[index].heading] + rows.map { $0[index] }).map(TextWidth.columns).max() ?? 0

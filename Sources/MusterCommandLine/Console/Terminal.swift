@@ -2,7 +2,7 @@ import Glibc
 import Synchronization
 import SystemPackage
 
-/// What can be known of a terminal.
+/// Properties of a terminal.
 enum Terminal {
     /// Columns and rows of a terminal.
     struct Size: Hashable, Sendable {
@@ -18,14 +18,14 @@ enum Terminal {
         _ = signal(SIGCONT) { _ in Terminal.continued.add(1, ordering: .relaxed) }
     }()
 
-    /// How often this process has gone on after it was stopped, as by Ctrl-Z and `fg`, since the first time that somebody asked. The shell has written to the
+    /// How often this process was stopped and continued, as by Ctrl-Z and `fg`, since the first read of this property. The shell has written to the
     /// terminal meanwhile.
     static var continuations: Int {
         watchesSignal
         return continued.load(ordering: .relaxed)
     }
 
-    /// Whether somebody looks at what is written there.
+    /// Whether the descriptor is a terminal.
     static func isTerminal(_ descriptor: FileDescriptor) -> Bool {
         isatty(descriptor.rawValue) == 1
     }
@@ -39,7 +39,7 @@ enum Terminal {
         return Size(columns: Int(window.ws_col), rows: Int(window.ws_row))
     }
 
-    /// Whether colours may be used, by the convention of no-color.org and for terminals that can't do anything.
+    /// Whether colours may be used: not with `NO_COLOR` (no-color.org), and not on a terminal that can't show them (`TERM=dumb`).
     static func allowsColour(environment: [String: String]) -> Bool {
         (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
     }

@@ -2,8 +2,8 @@ import MusterCore
 
 /// How much room a text takes in a terminal, and how it is made fit for one.
 enum TextWidth {
-    /// The text with every control character and all that is invisible written out, so that a name can't move the cursor, set colours
-    /// or pass for another one.
+    /// The text with every control character and every invisible character escaped, so that a name can't move the cursor, set colours
+    /// or pass for another name.
     static func escaped(_ text: String, keepingLineBreaks: Bool = false) -> String {
         InvisibleCharacters.replaced(in: text) { scalar in
             keepingLineBreaks && scalar == "\n" ? "\n" : "\\u{\(String(scalar.value, radix: 16))}"
@@ -26,11 +26,11 @@ enum TextWidth {
         return head + "…" + tail
     }
 
-    /// The same of several texts, of which no two that differ come out alike, as long as there is room for where they differ.
+    /// Several texts cut to `width` columns. Two different texts stay different, as long as there is room for the part in which they differ.
     static func clipped(_ texts: [String], to width: Int) -> [String] {
         var shown = texts.map { clipped($0, to: width) }
         for (_, alike) in Dictionary(grouping: texts.indices, by: { shown[$0] }) {
-            // What is most like a text stands next to it in order.
+            // The text with the longest common beginning is a neighbour in sorted order.
             let sorted = Set(alike.map { texts[$0] }).sorted()
             guard sorted.count > 1 else { continue }
             var own: [String: String] = [:]
@@ -43,7 +43,7 @@ enum TextWidth {
         return shown
     }
 
-    /// The same of one of several texts: what tells it from the others stands there, however much of them is alike before that.
+    /// A text cut to `width` columns among others. The part that differs from the others stays, however long the common beginning is.
     static func clipped(_ text: String, among others: [String], to width: Int) -> String {
         let alike = others.lazy.filter { $0 != text }.map { zip($0, text).prefix { $0 == $1 }.count }.max() ?? 0
         let own = String(text.dropFirst(alike))
@@ -51,18 +51,18 @@ enum TextWidth {
         guard width > 4, columns(text) > width, columns(text) - columns(own) >= head, columns(own) > tail else {
             return clipped(text, to: width)
         }
-        // So much of the beginning stays.
+        // At least so many columns of the beginning stay.
         let least = head / 2
         if columns(own) < width - least { return prefix(text, width - 1 - columns(own)) + "…" + own }
         return prefix(text, least) + "…" + prefix(own, max(0, width - 2 - least)) + "…"
     }
 
-    /// The beginning of the text up to a word's end, in at most `width` columns with the ellipsis that says that more was there.
+    /// The beginning of the text up to the end of a word, in at most `width` columns including the ellipsis that marks the cut.
     static func shortened(_ text: String, to width: Int) -> String {
         guard columns(text) > width else { return text }
         guard width > 1 else { return width == 1 ? "…" : "" }
         let start = prefix(text, width - 1)
-        // The word that is cut goes as a whole, unless there is no other.
+        // A word that would be cut is left out, unless it is the only one.
         let words = start.split(separator: " ", omittingEmptySubsequences: false)
         let isWhole = text.dropFirst(start.count).first == " "
         let kept = isWhole || words.count < 2 ? start : words.dropLast().joined(separator: " ")
@@ -71,7 +71,7 @@ enum TextWidth {
 
     /// The text in lines of at most `width` columns, broken between words; a word that is longer is not broken.
     ///
-    /// - Parameter hanging: how much further in than the first line the others begin.
+    /// - Parameter hanging: how many columns further in than the first line the other lines begin.
     static func wrapped(_ text: String, to width: Int, hanging: Int = 0) -> [String] {
         let margin = String(repeating: " ", count: text.prefix { $0 == " " }.count + hanging)
         var lines: [String] = []
@@ -79,7 +79,7 @@ enum TextWidth {
         while columns(rest) > width {
             let start = prefix(rest, width)
             let indentation = rest.prefix { $0 == " " }.count
-            // The last blank that may end the line: the one behind what fits, or one in it, but none of the margin.
+            // The last blank that may end the line: within the characters that fit or directly after them, but not in the margin.
             let fits = Array(rest.prefix(start.count + 1))
             let end =
                 fits.indices.last { $0 > indentation && fits[$0] == " " }
@@ -93,12 +93,12 @@ enum TextWidth {
         return lines + [rest]
     }
 
-    /// The text with blanks up to `width` columns.
+    /// The text, filled up with blanks at its end to `width` columns.
     static func padded(_ text: String, to width: Int) -> String {
         text + String(repeating: " ", count: max(0, width - columns(text)))
     }
 
-    /// The text behind blanks up to `width` columns: for numbers.
+    /// The text, filled up with blanks before it to `width` columns: for numbers.
     static func aligned(_ text: String, to width: Int) -> String {
         String(repeating: " ", count: max(0, width - columns(text))) + text
     }
@@ -116,7 +116,7 @@ enum TextWidth {
         return result
     }
 
-    /// Two for the wide characters of East Asia and for emoji, one for all others.
+    /// How many columns a character takes: two for the wide characters of East Asia and for emoji, one for all others.
     private static func columns(_ character: Character) -> Int {
         guard let first = character.unicodeScalars.first else { return 0 }
         switch first.value {
@@ -130,7 +130,7 @@ enum TextWidth {
 }
 
 extension String {
-    /// Without such characters at its end.
+    /// The text without any of these characters at its end.
     fileprivate func trimmingEnd(_ characters: String) -> String {
         var text = self
         while let last = text.last, characters.contains(last) { text.removeLast() }

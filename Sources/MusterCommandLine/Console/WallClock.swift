@@ -8,7 +8,7 @@ struct WallClock: Sendable {
     let now: Timestamp
     /// Seconds east of UTC at a moment in seconds since 1970.
     let offset: @Sendable (Int64) -> Int64
-    /// Whether moments name the clock's zone, as they have to beside hours in another one.
+    /// Whether moments name the clock's zone, as they must beside hours in another zone.
     private var namesZone = false
 
     /// A clock in a time zone: that of this process if none is given.
@@ -27,7 +27,7 @@ struct WallClock: Sendable {
         return clock
     }
 
-    /// What the system's zone says.
+    /// The offset of the system's zone, in seconds east of UTC.
     private static func ownOffset(_ seconds: Int64) -> Int64 {
         var (time, parts) = (time_t(seconds), tm())
         return localtime_r(&time, &parts) == nil ? 0 : Int64(parts.tm_gmtoff)
@@ -36,7 +36,7 @@ struct WallClock: Sendable {
     /// `2026-03-01 13:00:00 (in 2h 5m)`, or `… (12s ago)`.
     func text(_ moment: Timestamp) -> String { "\(self.moment(moment)) (\(distance(moment)))" }
 
-    /// `2026-03-01 13:00:00`, for lists of what was.
+    /// `2026-03-01 13:00:00`, for lists of past events.
     func moment(_ moment: Timestamp) -> String {
         let seconds = Self.seconds(moment)
         let east = offset(seconds)
@@ -59,17 +59,17 @@ struct WallClock: Sendable {
         return seconds > 0 ? "in \(text)" : seconds == 0 ? "now" : "\(text) ago"
     }
 
-    /// Whole seconds, rounded down: so that no clock shows a second before it is there.
+    /// Whole seconds since 1970, rounded down, so that no second is shown before it begins.
     private static func seconds(_ moment: Timestamp) -> Int64 {
         moment.microseconds / 1_000_000 - (moment.microseconds % 1_000_000 < 0 ? 1 : 0)
     }
 
-    /// Whether a sentence of a coordinator tells hours, whose zone it names: `from 22:00 to 06:00 (Europe/Berlin)`.
+    /// Whether a sentence of a coordinator contains hours with their zone: `from 22:00 to 06:00 (Europe/Berlin)`.
     static func tellsHours(_ text: String) -> Bool {
         text.firstMatch(of: /from \d\d?:\d\d to \d\d?:\d\d \([^)]+\)/) != nil
     }
 
-    /// A sentence of a coordinator, in which moments stand as in JSON.
+    /// A sentence of a coordinator, which has moments as in JSON, with the moments of this clock.
     func sentence(_ text: String) -> String {
         let clock = Self.tellsHours(text) ? withZone : self
         return text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) { match in

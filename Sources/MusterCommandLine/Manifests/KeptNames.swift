@@ -1,12 +1,12 @@
 import MusterAPI
 import MusterCore
 
-/// The names that a directory has given to the files of its URLs: a URL keeps its own, wherever it stands in a later list, and whichever others
-/// stand there.
+/// The names that a directory has given to the files of its URLs. A URL keeps its name, wherever it is in a later list, and whatever other URLs
+/// the list has.
 ///
-/// A task that says its path itself keeps that. Only where `--if-exists rename` has stored its file beside another one is it looked for there.
+/// A task with an explicit path keeps that path. Only if `--if-exists rename` has stored its file beside another file, it is looked for there.
 struct KeptNames {
-    /// Where a file of a list stands, or will, if that is not where the list alone would put it.
+    /// Where a file of a list is, or will be, if the list alone would put it elsewhere.
     struct Place {
         /// The task's key.
         let key: String
@@ -14,11 +14,11 @@ struct KeptNames {
         let urls: [String]
         /// The path that the list gives it.
         let wanted: String
-        /// The path that it has.
+        /// The path that the file has or gets.
         let path: DestinationPath
         /// Whether its file is there.
         let isThere: Bool
-        /// Whether it stands beside another file that has the path that its task says.
+        /// Whether `--if-exists rename` has stored it beside another file, which has the path of its task.
         let isBeside: Bool
         /// The finished task of the same sources at the path that the list gives it, if that is known.
         let own: TaskDocument?
@@ -30,7 +30,7 @@ struct KeptNames {
         var isThere: Bool
         var isRenamed: Bool
 
-        /// What is there counts most, then what is unfinished; of equals, what was finished last.
+        /// The precedence among owners; the highest wins. A file that is there comes first, then an unfinished task; of equals, the last to finish.
         var rank: (Int, Int64, String) { (level, task.finishedAt?.microseconds ?? 0, task.path) }
         var level: Int { isThere ? 2 : task.state.isTerminal ? 0 : 1 }
 
@@ -38,16 +38,16 @@ struct KeptNames {
     }
 
     private let list: TaskList
-    /// Whether bare URLs keep their names; if not, only what stands beside others is looked for.
+    /// Whether bare URLs keep their names; if not, only files that were stored beside others are looked for.
     private let keepsURLs: Bool
-    /// The names for which URLs of the list have got numbers.
+    /// The suggested names that several URLs of the list share, so that some of them have numbers.
     private var bases: Set<String> = []
     /// The tasks of earlier lists by their paths, as far as they may matter.
     private var owners: [String: Owner] = [:]
-    /// The paths of all that may matter, also where the files are gone.
+    /// The paths of all tasks that may matter, also of those whose files are gone.
     private var known: Set<String> = []
 
-    /// Nothing is known of earlier lists yet.
+    /// The names of a list, before any task of earlier lists is added.
     init(of list: TaskList, keepsURLs: Bool) throws {
         (self.list, self.keepsURLs) = (list, keepsURLs)
         guard keepsURLs, list.isNumbered else { return }
@@ -58,7 +58,7 @@ struct KeptNames {
         self.bases = bases
     }
 
-    /// Whether a URL of the list may have a path without being given it by the list alone.
+    /// Whether a URL of the list may have this path although the list alone would not give it.
     func mayMatter(_ path: String) -> Bool {
         bases.contains(path) || (try? DestinationPath(validating: path))?.number != nil
     }
@@ -70,7 +70,7 @@ struct KeptNames {
     ///   - isThere: whether it is finished, and its file is there.
     mutating func add(_ task: TaskDocument, isRenamed: Bool, isThere: Bool) {
         known.insert(task.path)
-        // What is gone has no name to keep.
+        // A finished file that is gone has no name to keep.
         guard isThere || task.state != .succeeded else { return }
         var (owner, other) = (Owner(task: task, isThere: isThere, isRenamed: isRenamed), owners[task.path])
         if let known = other, known.isSame(as: owner) {
@@ -81,7 +81,7 @@ struct KeptNames {
         owners[task.path] = owner
     }
 
-    /// Where files of the list stand that have other paths than it gives them, by the keys of their tasks.
+    /// The places of files whose paths are not those that the list gives them, by the keys of their tasks.
     func places() throws -> [String: Place] {
         guard !owners.isEmpty else { return [:] }
         let byURLs = Dictionary(grouping: owners.values) { $0.task.urls }
@@ -101,7 +101,7 @@ struct KeptNames {
         return places
     }
 
-    /// Whether a known task stands where a task of the list may look for its file, other than at the path that the list gives it.
+    /// Whether a known task has a path at which a task of the list may look for its file, apart from the path that the list gives it.
     private func isName(_ known: Owner, of task: TaskSpecification, _ suggested: DestinationPath?) -> Bool {
         let path = known.task.path
         guard path != task.path.string else { return false }
@@ -112,12 +112,12 @@ struct KeptNames {
         return suggested.numbered(number)?.string == path
     }
 
-    /// Gives URLs other numbers where their paths belong to files of other ones, so that no two tasks have one path.
+    /// Gives URLs other numbers where their paths belong to files of other URLs, so that no two tasks have one path.
     ///
     /// - Parameters:
-    ///   - places: those of ``places()`` that are true.
-    ///   - isTaken: whether something stands at a path.
-    /// - Returns: all places, and the keys of those that are as before.
+    ///   - places: the confirmed ones of ``places()``.
+    ///   - isTaken: whether a path exists in the directory.
+    /// - Returns: all places, and the keys of tasks whose files keep the places they had.
     func settled(
         _ places: [String: Place], isTaken: (DestinationPath) throws -> Bool
     ) throws -> (places: [String: DestinationPath], kept: Set<String>) {
@@ -132,7 +132,7 @@ struct KeptNames {
             if let suggested {
                 if found[path] != nil || isForeign(task, suggested) { others.append((task, suggested)) }
             } else {
-                // A path that a task says is that task's.
+                // An explicit path belongs to the task that names it.
                 if let key = found[path] { refused.insert(key) }
                 if places[task.key]?.isBeside == false { refused.insert(task.key) }
             }
@@ -155,7 +155,7 @@ struct KeptNames {
         return (settled, Set(kept.keys))
     }
 
-    /// Whether the list has chosen a number for a URL that belongs to another one: any other number is as good.
+    /// Whether the list has chosen a numbered path for a URL that belongs to another URL. Any other number is as good.
     private func isForeign(_ task: TaskSpecification, _ suggested: DestinationPath) -> Bool {
         guard suggested != task.path, let owner = owners[task.path.string] else { return false }
         return owner.task.urls != task.sources.map(\.string)

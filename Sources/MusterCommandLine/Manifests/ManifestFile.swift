@@ -7,7 +7,7 @@ import SystemPackage
 /// What can be read only once, standard input or a pipe, is copied to a nameless temporary file first, so that a
 /// manifest of any length is never held in memory.
 final class ManifestFile: Sendable {
-    /// What people know it by.
+    /// The manifest's name in messages.
     let name: String
     private let descriptor: FileDescriptor
 
@@ -42,7 +42,7 @@ final class ManifestFile: Sendable {
         }
     }
 
-    /// What some editors begin a text with: a byte order mark in UTF-8.
+    /// The byte order mark in UTF-8, with which some editors begin a text.
     private static let mark: [UInt8] = [0xef, 0xbb, 0xbf]
 
     /// Reads the next bytes at an offset; empty at the end. A byte order mark reads as blanks.

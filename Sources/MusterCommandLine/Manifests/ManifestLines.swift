@@ -5,7 +5,7 @@ import MusterCore
 /// Turns a manifest of URLs and tasks into NDJSON of tasks, line by line: a line in, a line out, so that the coordinator
 /// names the very line that the caller wrote. Sans-IO.
 struct ManifestLines {
-    /// Which tasks go on; the others become blank lines.
+    /// The keys of the tasks that are passed on; other tasks become blank lines.
     private let chosen: Set<String>?
     private let names: [Int: String]
     private let places: [String: DestinationPath]
@@ -15,9 +15,9 @@ struct ManifestLines {
     /// A converter at the first line.
     ///
     /// - Parameters:
-    ///   - chosen: the keys of the tasks that are meant; all when absent.
-    ///   - names: the paths of files whose lines are URLs, where these are others than their URLs suggest; by line, from 1.
-    ///   - places: where files stand that have another path by now, by the keys of their tasks.
+    ///   - chosen: the keys of the tasks that are passed on; all when absent.
+    ///   - names: the paths of lines that are URLs, if their URLs suggest other paths; by line, from 1.
+    ///   - places: the paths of files that have another path by now, by the keys of their tasks.
     init(chosen: Set<String>? = nil, names: [Int: String] = [:], places: [String: DestinationPath] = [:]) {
         self.chosen = chosen
         self.names = names

@@ -1,30 +1,30 @@
 import MusterAPI
 import MusterCore
 
-/// The lines of a manifest that can't be taken, the first of them with what is wrong.
+/// The refused lines of a manifest; the first of them with their reasons.
 struct ManifestRefusals: Sendable {
     /// How many lines are named.
     private static let most = 10
 
     /// The lines that are named.
     private var named: [InputRefusal] = []
-    /// How many lines there are.
+    /// How many lines are refused.
     private(set) var count = 0
 
-    /// Takes note of a line.
+    /// Adds a refused line.
     mutating func add(_ refusal: InputRefusal) {
         count += 1
         if named.count < Self.most { named.append(refusal) }
     }
 
-    /// The document of the first one; a coordinator says no more.
+    /// The document of the first refusal; a coordinator reports only that one, too.
     var problem: Problem? {
         named.first.map {
             Problem(.invalidRequest, $0.reason, pointer: $0.pointer.isEmpty ? nil : $0.pointer, line: $0.line)
         }
     }
 
-    /// What is said of them, each reason once; `manifest` is what a person knows it by.
+    /// The message about them, each reason once; `manifest` is the manifest's name in messages.
     func message(manifest: String) -> String {
         var lines: [String: [Int]] = [:]
         var reasons: [String] = []

@@ -2,11 +2,11 @@ import Glibc
 import MusterAPI
 import SystemPackage
 
-/// A temporary file that nobody else can open, and that is gone as soon as its last descriptor is closed.
+/// A temporary file that no other process can open, and that is gone as soon as its last descriptor is closed.
 enum NamelessFile {
-    /// Makes one in a directory, open for reading and writing. The caller closes it.
+    /// Creates the file in a directory, open for reading and writing. The caller closes it.
     static func make(in directory: String) throws -> FileDescriptor {
-        // A name that nobody can foresee, made exclusively, and removed at once.
+        // The name can't be predicted; it is created exclusively, and removed at once.
         let name = FilePath(directory).appending(".muster-\(RandomToken.make())")
         let descriptor = try FileDescriptor.open(
             name,

@@ -14,7 +14,7 @@ struct RequestIdentity: Sendable {
 
     /// Adds a task, with the options that are its own.
     mutating func add(_ task: TaskSpecification, fetch: FetchOptions?) {
-        // Lengths stand before the texts, so that no two tasks read alike.
+        // Each text has its length before it, so that no two tasks have the same encoding.
         var text = ""
         func field(_ value: String) { text += "\(value.utf8.count):\(value)," }
         field(task.key)
@@ -24,20 +24,20 @@ struct RequestIdentity: Sendable {
         for source in task.sources { field(source.string) }
         for digest in task.digests { field("\(digest.algorithm.rawValue) \(digest.hexadecimal)") }
         for header in task.headers.sorted(by: { $0.key < $1.key }) { field("\(header.key): \(header.value)") }
-        // What came later is added only where it is there, so that older requests keep their identity.
+        // Fields of later versions are added only if they are set, so that older requests keep their identity.
         if let type = task.contentType { field("contentType \(type)") }
         if let deadline = task.deadline { field("deadline \(deadline.milliseconds)") }
         if let fetch { field("fetch \(Self.canonical(fetch))") }
         add(text)
     }
 
-    /// Adds what a group keeps as it was made: what shall be done where there is a choice, and whether codings are taken off.
+    /// Adds what can't change once a group is created: its policy, and whether content codings are decoded.
     mutating func add(_ policy: TransferPolicy?, decodes: Bool) {
         if let policy { add("policy \(Self.canonical(policy)),") }
         if decodes { add("decode,") }
     }
 
-    /// Adds how sources are asked, and who knows fresh URLs.
+    /// Adds how sources are asked, and the resolver of fresh URLs.
     mutating func add(_ fetch: FetchOptions?, _ resolver: Resolver?) {
         if let fetch { add("fetch \(Self.canonical(fetch)),") }
         if let resolver { add("resolver \(Self.canonical(resolver)),") }

@@ -3,7 +3,7 @@ import MusterCore
 
 /// Gives URLs names of their own: `s0.bin` and `d2/s0.bin` end in the same, and the second file becomes `s0 (2).bin`.
 struct SharedNames {
-    /// Where a URL stands.
+    /// Where a URL was given.
     enum Place: Hashable, Sendable {
         /// In a line of the manifest, counted from 1.
         case line(Int)
@@ -11,14 +11,14 @@ struct SharedNames {
         case argument(Int)
     }
 
-    /// The most names that are told one by one.
+    /// The most names that are printed one by one.
     static let told = 20
 
     private var wishes: [(place: Place, url: String, path: DestinationPath)] = []
-    /// The names that tasks have which say so themselves, with the URLs that have them.
+    /// The explicit paths of tasks, with the URLs of these tasks.
     private var taken: [String: Set<String>] = [:]
 
-    /// Names of nothing yet.
+    /// No names yet.
     init() {}
 
     /// Adds a URL and the name that it suggests.
@@ -26,17 +26,17 @@ struct SharedNames {
         wishes.append((place, url, path))
     }
 
-    /// A task that is no bare URL has its name already.
+    /// Adds a task that is no bare URL, and so has its name already.
     mutating func take(_ task: TaskSpecification) {
         taken[task.path.string, default: []].insert(task.sources[0].string)
     }
 
-    /// Numbered names for those that need one.
+    /// Numbered names for the URLs that need one.
     ///
-    /// - Parameter isWanted: whether a task may have a path for its own without having been added here.
-    /// - Returns: the names of those URLs that have others than they suggest.
+    /// - Parameter isWanted: whether a path may belong to a task that was not added here.
+    /// - Returns: the names of the URLs that don't have their suggested names.
     func numbered(isWanted: (String) -> Bool) -> [Place: String] {
-        // Names by URLs, by the names that these want.
+        // The names given to URLs, grouped by the names that the URLs suggest.
         var owners: [String: [String: String]] = [:]
         for (path, urls) in taken { owners[path] = urls.reduce(into: [:]) { $0[$1] = path } }
         var numbers: [String: Int] = [:]

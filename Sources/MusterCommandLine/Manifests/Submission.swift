@@ -3,7 +3,7 @@ import MusterCore
 
 /// Brings tasks into a group, which is created if it is missing.
 struct Submission {
-    /// What came of it.
+    /// The result of a submission.
     struct Result: Sendable {
         /// The group afterwards.
         var group: GroupDocument
@@ -21,7 +21,7 @@ struct Submission {
     let group: String
     /// Its sink; the group's own, or the default one, when absent.
     let sink: String?
-    /// What a new one may use and when, and what it waits for.
+    /// What a new group may use and when, and what it waits for.
     let wishes: GroupPatch
     /// How its files are to be fetched.
     let transfers: TransferSettings
@@ -31,13 +31,13 @@ struct Submission {
     let reopens: Bool
     /// The tasks.
     let tasks: TaskList
-    /// The keys of the tasks that are meant; all when absent.
+    /// The keys of the tasks to submit; all when absent.
     var chosen: Set<String>?
-    /// What is kept with a new group for the caller.
+    /// Metadata that the coordinator keeps with a new group for the caller.
     var metadata: JSONValue?
 
-    /// Submits everything or nothing: a group that this call made is removed again if its tasks are refused. Where nobody answers any more it
-    /// stays, for the next call to go on with.
+    /// Submits everything or nothing: a group that this call created is removed again if its tasks are refused. If no coordinator answers any more,
+    /// the group stays, and the next call goes on with it.
     ///
     /// - Throws: `Problem` with the manifest's line where it is known; `CommandFailure`.
     func submit(_ survey: TaskList.Survey) async throws -> Result {
@@ -72,7 +72,7 @@ struct Submission {
         }
     }
 
-    /// The group and its tasks in one request.
+    /// Creates the group and its tasks in one request.
     private func createWhole(_ request: GroupRequest, _ items: [TaskList.Item]) async throws -> Result {
         var request = request
         request.sealed = seals
@@ -100,13 +100,13 @@ struct Submission {
             if seals, !document.sealed { document = try await client.apply(.seal, to: group) }
             return Result(group: document, added: added.added, existing: added.existing, isCreated: isNew)
         } catch {
-            // Where nobody answers, the tasks may have been added: what was acknowledged stays (I10).
+            // Without an answer, the tasks may have been added: what was acknowledged stays (I10).
             let isUnanswered = error is Unreachable || (error as? Problem)?.status == 503
             if isNew, !isUnanswered {
                 do {
                     try await client.removeGroup(group)
                 } catch {
-                    // The refusal of the tasks is what the caller must hear of; the group that is left is empty and open.
+                    // The caller must get the refusal of the tasks, not this error. The group that is left is empty and open.
                 }
             }
             throw error
@@ -124,7 +124,7 @@ struct Submission {
 
     /// The problem with the line of the manifest instead of the index of the task: `/tasks/3/urls/0` is `/urls/0` of a line.
     ///
-    /// Where the coordinator counts the tasks of a document as lines, the count is that of the items.
+    /// If the problem names a line, that is the number of the task in the request, counted from 1.
     static func located(_ problem: Problem, prefix: String, _ items: [TaskList.Item]) -> Problem {
         if let line = problem.line {
             var located = problem

@@ -4,15 +4,15 @@ import MusterCore
 
 /// The tasks of a request: the lines of a manifest, then the URLs of the command line.
 struct TaskList: Sendable {
-    /// What a look at all of it found.
+    /// Facts about all tasks of a list.
     struct Survey: Sendable {
         /// How many tasks there are.
         var count = 0
         /// How long the manifest is, in bytes.
         var bytes: Int64 = 0
-        /// Stands for the content, whatever its order, if that was asked for.
+        /// Identifies the content, whatever its order, if that was asked for.
         var identity = RequestIdentity()
-        /// The hosts of tasks that have no credentials of their own: all, unless there are very many.
+        /// The hosts of tasks that have no credentials of their own; not all of them if there are more than 1,000.
         var hosts: Set<String> = []
 
         /// Whether it fits into one ordinary request.
@@ -39,25 +39,25 @@ struct TaskList: Sendable {
 
     private let manifest: ManifestFile?
     private let urls: [TaskRequest]
-    /// The paths of files whose lines of the manifest are URLs, where these are others than their URLs suggest; by line.
+    /// The paths of lines of the manifest that are URLs, if their URLs suggest other paths; by line.
     private let names: [Int: String]
-    /// Where files stand that got another path than the list gives them, by the keys of their tasks. It is no part of what the survey says.
+    /// The paths of files that are elsewhere than the list puts them, by the keys of their tasks. The survey does not include them.
     var places: [String: DestinationPath] = [:]
-    /// What there is to know of all of it.
+    /// Facts about the whole list.
     let survey: Survey
-    /// Whether the single URL has a name that was typed.
+    /// Whether the name of the single URL's file was typed.
     private let isNamed: Bool
-    /// Whether URLs have got numbered names, since others have theirs.
+    /// Whether some URLs have numbered names, since other tasks have their suggested names.
     let isNumbered: Bool
 
-    /// A list, of which every task is checked. URLs whose last segments are the same get numbered names, as files do with `--if-exists rename`, but for
-    /// those of tasks in JSON, which can say their paths themselves.
+    /// A list whose tasks are all checked. URLs whose last segments are the same get numbered names, as files do with `--if-exists rename`. URLs of
+    /// tasks in JSON don't, since such tasks can name their paths.
     ///
     /// - Parameters:
-    ///   - digest: what a single URL's content must have.
-    ///   - name: where a single URL's file goes.
-    ///   - identifies: whether the survey says what stands for the content.
-    /// - Throws: `CommandFailure.usage` for a URL of the command line that is none, and for a digest or a name without exactly one;
+    ///   - digest: the digest that a single URL's content must have.
+    ///   - name: the path of a single URL's file.
+    ///   - identifies: whether the survey computes the identity of the content.
+    /// - Throws: `CommandFailure.usage` for an invalid URL of the command line, and for a digest or a name without exactly one URL;
     ///   `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
     init(
         manifest: ManifestFile?, urls: [String], digest: DigestArgument? = nil, name: String? = nil,
@@ -99,7 +99,7 @@ struct TaskList: Sendable {
             requests.append(request)
         }
         var survey = Survey()
-        // A number for each name is all that is kept of a list, however long it is.
+        // Only a hash of each name is kept in memory, however long the list is.
         var paths = arguments.map(\.path.string.hashValue)
         var canClash = !urls.isEmpty
         if let manifest {
@@ -132,12 +132,12 @@ struct TaskList: Sendable {
         (isNamed, isNumbered) = (name != nil, !numbered.isEmpty)
     }
 
-    /// The path that a name which was typed means: `./a` is `a`.
+    /// The path that a typed name means: `./a` is `a`.
     private static func path(_ name: String) -> String {
         name.hasPrefix("./") ? path(String(name.dropFirst(2))) : name
     }
 
-    /// The names of URLs that share theirs with another task.
+    /// The numbered names of URLs that share their suggested name with another task.
     ///
     /// - Parameters:
     ///   - paths: the hashes of all names.
@@ -161,11 +161,11 @@ struct TaskList: Sendable {
             try entries(of: manifest) { add($0.task, at: $0.isURL ? .line($0.line) : nil) }
         }
         for (index, task) in arguments.enumerated() { add(task, at: .argument(index)) }
-        // Two names may have one hash: then a number is left out.
+        // Two names may have one hash. Then a number is skipped.
         return names.numbered { paths.containsSorted($0.hashValue) }
     }
 
-    /// Reads a manifest line by line, holding none of it.
+    /// Reads a manifest line by line, without keeping it in memory.
     ///
     /// - Throws: `CommandFailure.manifest` with the lines and the reasons, as the coordinator would say them.
     private static func entries(
@@ -189,7 +189,7 @@ struct TaskList: Sendable {
     /// Whether nothing was given at all.
     var isAbsent: Bool { manifest == nil && urls.isEmpty }
 
-    /// Shows every task, with the options that are its own.
+    /// Calls `body` with every task, moved to its place, and the task's own options.
     func visit(_ body: (TaskSpecification, FetchOptions?) -> Void) throws {
         func show(_ task: TaskSpecification, _ fetch: FetchOptions?) {
             body(places[task.key].map { task.moved(to: $0) } ?? task, fetch)
@@ -198,7 +198,7 @@ struct TaskList: Sendable {
         for request in urls { show(try request.validated(), request.fetch) }
     }
 
-    /// Shows every task at the path that the list gives it, with the name that its URL suggests; `nil` where the task says its path itself.
+    /// Calls `body` with every task at the path that the list gives it, and the name that its URL suggests; `nil` if the task names its path itself.
     func visitNames(_ body: (TaskSpecification, DestinationPath?) -> Void) throws {
         func show(_ task: TaskSpecification, isURL: Bool) {
             let name = isURL ? DestinationPath.suggested(byURLPath: task.sources[0].path) : nil
@@ -208,10 +208,10 @@ struct TaskList: Sendable {
         for request in urls { show(try request.validated(), isURL: !isNamed) }
     }
 
-    /// Which URLs are stored at numbered names, since others have theirs: a line for each, at most ``SharedNames/told``, and how many more there
-    /// are.
+    /// Lines about the URLs that are stored under other names than they suggest: one for each, at most ``SharedNames/told``, and one with the number
+    /// of the others.
     ///
-    /// - Parameter kept: the keys of tasks whose files keep the names that they had before: nothing is said of these.
+    /// - Parameter kept: the keys of tasks whose files keep the names that they had before; they get no line.
     func renamings(besides kept: Set<String> = []) throws -> [String] {
         guard isNumbered || !places.isEmpty else { return [] }
         var lines: [String] = []
@@ -255,14 +255,14 @@ struct TaskList: Sendable {
         return items
     }
 
-    /// All tasks as NDJSON, read as the coordinator takes it.
+    /// All tasks as NDJSON, read only as fast as the coordinator takes them.
     func stream(chosen: Set<String>? = nil) -> AsyncThrowingStream<[UInt8], any Error> {
         let lines = ManifestLines(chosen: chosen, names: names, places: places)
         let reader = Reader(manifest: manifest, urls: urls, lines: lines, chosen: chosen, places: places)
         return AsyncThrowingStream { try await reader.next() }
     }
 
-    /// The place in the list up to which it was sent.
+    /// Reads the list part by part, and keeps the position up to which it was sent.
     private actor Reader {
         private let manifest: ManifestFile?
         private var urls: ArraySlice<TaskRequest>
@@ -290,7 +290,7 @@ struct TaskList: Sendable {
                 offset += Int64(bytes.count)
                 isManifestRead = bytes.isEmpty
                 let part = (bytes.isEmpty ? try lines.finish() : try lines.convert(bytes)).flatMap { $0 }
-                // A chunk within one long line has nothing to send yet, and an empty part would end some transports.
+                // Bytes from the middle of a long line give nothing to send yet, and some transports take an empty part for the end.
                 if !part.isEmpty { return part }
             }
             return try urls.popFirst().map { try ManifestLines.line($0, chosen: chosen, places: places) }
@@ -299,7 +299,7 @@ struct TaskList: Sendable {
 }
 
 extension [Int] {
-    /// Whether a number is one of these, which are in order.
+    /// Whether the array, which must be sorted, contains a number.
     fileprivate func containsSorted(_ number: Int) -> Bool {
         var range = indices
         while !range.isEmpty {

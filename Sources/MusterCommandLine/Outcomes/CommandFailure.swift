@@ -6,20 +6,20 @@ import SystemPackage
 enum CommandFailure: Error, Sendable {
     /// The command line, the environment or the configuration file is wrong.
     case usage(String)
-    /// The coordinator refused, or would have: a bad manifest is found out here in the very same words.
+    /// The coordinator refused, or would refuse: a bad manifest is refused here in the same words.
     case refused(Problem)
-    /// The same where lines of a manifest are wrong; `manifest` is its name.
+    /// Lines of a manifest are refused; `manifest` is its name.
     case manifest(ManifestRefusals, manifest: String)
-    /// No coordinator answered; the text is the transport's, the hint what helps.
+    /// No coordinator answered; the text comes from the transport, and the hint says what helps.
     case unreachable(String, hint: String?)
     /// The time that was given ran out.
     case timedOut(String)
     /// Anything else that kept the command from its work.
     case other(String)
-    /// All that is to be said has been printed already.
+    /// Everything has been printed already.
     case ended(ExitStatus)
 
-    /// The failure that an error of any origin amounts to.
+    /// The failure that corresponds to an error of any type.
     init(_ error: any Error) {
         switch error {
         case let failure as CommandFailure: self = failure
@@ -30,11 +30,11 @@ enum CommandFailure: Error, Sendable {
         }
     }
 
-    /// The exit code that tells it to scripts.
+    /// The exit code, for scripts.
     var status: ExitStatus {
         switch self {
         case .usage: .usage
-        // Nobody is there to answer as long as the coordinator has no database or is about to stop.
+        // 503: the coordinator can't serve requests while it has no database or is about to stop.
         case .refused(let problem): problem.status == 503 ? .unreachable : .refused
         case .manifest: .refused
         case .unreachable: .unreachable
@@ -44,7 +44,7 @@ enum CommandFailure: Error, Sendable {
         }
     }
 
-    /// The document that says it, if there is one.
+    /// The problem document of the failure, if there is one.
     var problem: Problem? {
         switch self {
         case .refused(let problem): problem
@@ -53,7 +53,7 @@ enum CommandFailure: Error, Sendable {
         }
     }
 
-    /// What standard error says; `nil` when everything was said.
+    /// The text for standard error; `nil` when everything has been printed.
     var message: String? {
         switch self {
         case .usage(let text), .timedOut(let text), .other(let text): "Error: \(text)"
@@ -67,7 +67,7 @@ enum CommandFailure: Error, Sendable {
 
     /// A problem document as people read it.
     private static func lines(of problem: Problem) -> [String] {
-        // What there is not, and what is in the way, the detail names; elsewhere the title says what it is about.
+        // For 404 and 409 the detail names what is missing or in the way. For other problems the title says what the problem is.
         var lines =
             [404, 409].contains(problem.status)
             ? ["Refused: \(problem.detail)"] : ["Refused: \(problem.title)", "  \(problem.detail)"]
@@ -89,7 +89,7 @@ enum CommandFailure: Error, Sendable {
 }
 
 extension CommandFailure {
-    /// Runs what listens at an address, and says it in words if somebody else does already.
+    /// Runs a service that listens at an address. If another process has the address already, the failure says so in words.
     static func listening(at address: ListenAddress, _ body: () async throws -> Void) async throws {
         do {
             try await body()

@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 
 extension GroupExplanationDocument.Doubtful {
-    /// That these are kept, and may be pages, in a line.
+    /// A line that says that these files are kept, and may be web pages.
     var line: String {
         let rest = tasks - Int64(keys.count)
         let named = keys.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
@@ -13,7 +13,7 @@ extension GroupExplanationDocument.Doubtful {
         )
     }
 
-    /// Those of a group that has ended; `nil` where there are none.
+    /// The doubtful files of a group that has ended; `nil` if there are none.
     static func of(_ group: GroupDocument, _ client: MusterClient) async throws -> Self? {
         guard group.tasks.succeeded > 0 else { return nil }
         return try await client.groupExplanation(of: group.name).doubtful

@@ -1,7 +1,7 @@
 import MusterAPI
 import MusterCore
 
-/// An explanation for people.
+/// The explanation of a task for people.
 enum ExplanationText {
     /// How many failed requests are shown on a terminal.
     private static let shownAttempts = 5
@@ -21,7 +21,7 @@ enum ExplanationText {
         if let advice { lines.append("first: \(advice.text)") }
         let way = advice.flatMap { FailureAdvice.way($0, group: explanation.group, key: task.key) }
         if let next = way ?? explanation.next { lines.append((advice == nil ? "next: " : "then: ") + next) }
-        // The first wait is what the summary says.
+        // The summary tells the first wait.
         for wait in explanation.waits.dropFirst() { lines.append("also: \(wait.detail)\(times(wait, clock))") }
         if let wait = explanation.waits.first, !times(wait, clock).isEmpty {
             let isSentence = lines[1].hasSuffix(".")
@@ -31,7 +31,7 @@ enum ExplanationText {
         lines = lines.map { TextWidth.escaped(clock.sentence($0)) }
         append(&lines, "work", work(explanation.work, clock), width)
         append(&lines, "sources", sources(explanation.sources, clock), width)
-        // A person sees the last ones; all of them are in a file or a pipe, and in JSON.
+        // A terminal shows the last ones; a file, a pipe and JSON have all of them.
         let shown = width == nil ? explanation.attempts[...] : explanation.attempts.suffix(Self.shownAttempts)
         let heading = count(explanation) + (shown.count < explanation.attempts.count ? "; the last \(shown.count)" : "")
         append(&lines, heading, attempts(Array(shown), of: explanation, clock), width)
@@ -43,7 +43,7 @@ enum ExplanationText {
         _ explanation: ExplanationDocument, most: Int, clock: WallClock = .ofThisMachine
     ) -> [String] {
         guard explanation.attempts.count > 1 else { return [] }
-        // A single source is what the failure names.
+        // The failure names the source if there is only one.
         let namesSources = Set(explanation.attempts.map(\.source)).count > 1
         let lines = explanation.attempts.suffix(most).map { attempt in
             let source = namesSources ? attempt.source : nil
@@ -57,11 +57,11 @@ enum ExplanationText {
         }
     }
 
-    /// How often it was tried in vain, as a list of tasks and `try 3 of 8` count; and how many failures there were, where these are more: the chunks of a
-    /// file are tried beside each other, and what an origin refused since there were too many at once does not count, nor does a look.
+    /// The number of failed tries, counted as in a list of tasks and in `try 3 of 8`; with the number of failures if there were more of them. The chunks
+    /// of a file are tried in parallel, and neither a refusal for too many connections nor a failed look (a request whose bytes are not kept) counts.
     private static func count(_ explanation: ExplanationDocument) -> String {
         let (tries, requests) = (Int(explanation.task.attempts), explanation.attempts.count)
-        // No more than so many requests are remembered.
+        // The coordinator keeps no more than so many failed requests.
         guard requests > tries, requests < Limits.attemptsKept else {
             return "\(tries) \(tries == 1 ? "try" : "tries") failed"
         }
@@ -93,7 +93,7 @@ enum ExplanationText {
         return parts.isEmpty ? "" : ", " + parts.joined(separator: ", ")
     }
 
-    /// Who works on it.
+    /// The work that workers do on the task now.
     private static func work(_ work: [ExplanationDocument.Work], _ clock: WallClock) -> Table {
         var table = Table([
             .name("WORKER"), .text("DOES"), .number("FROM"), .number("TO"), .number("DURABLE"), .text("SINCE"),
@@ -109,7 +109,7 @@ enum ExplanationText {
         return table
     }
 
-    /// The sources.
+    /// The table of sources.
     private static func sources(_ sources: [ExplanationDocument.Source], _ clock: WallClock) -> Table {
         var table = Table([
             .text("STATE"), .number("FAILURES"), .number("BYTES"), .number("SPEED"),
@@ -126,7 +126,7 @@ enum ExplanationText {
         return table
     }
 
-    /// Whether it stays at what was seen in a try: the next one may have another answer while there is one.
+    /// Whether the answer to a try is final. As long as another try follows, its answer may differ.
     private static func isDecided(
         _ attempt: ExplanationDocument.Attempt, of explanation: ExplanationDocument
     ) -> Bool {
@@ -134,7 +134,7 @@ enum ExplanationText {
         return attempt.outcome != .retry || explanation.task.state.isTerminal
     }
 
-    /// What was tried.
+    /// The table of failed requests.
     private static func attempts(
         _ attempts: [ExplanationDocument.Attempt], of explanation: ExplanationDocument, _ clock: WallClock
     ) -> Table {
@@ -142,7 +142,7 @@ enum ExplanationText {
             .text("TIME"), .text("FAILURE"), .text("THEN"), .name("WORKER"), .text("REQUEST", isOptional: true),
             .sentence("SOURCE", isOptional: true), .sentence("DETAIL"),
         ])
-        // A single one is among the sources.
+        // A single source is in the table of sources.
         let namesSources = Set(attempts.map(\.source)).count > 1
         for attempt in attempts {
             table.add([

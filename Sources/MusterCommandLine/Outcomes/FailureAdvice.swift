@@ -1,29 +1,29 @@
 import MusterAPI
 import MusterCore
 
-/// What helps against a failure that a further try alone does not mend.
+/// Advice against a failure that another try alone does not fix.
 struct Advice: Hashable, Sendable {
     /// What to do.
     let text: String
-    /// Where that is said of a group: a retry alone would bring the same again. `nil` where there is nothing to be said.
+    /// Where the setting is changed that the advice is about, since a retry alone would fail again. `nil` if there is no such setting.
     var place: Place?
 
-    /// Where something is said.
+    /// Where a setting is changed.
     enum Place: Hashable, Sendable {
-        /// How sources are asked can be changed.
+        /// How sources are asked: `muster set` changes it for an existing group.
         case asking
-        /// What becomes of files is said when their group is made.
+        /// How files are stored: fixed when their group is created.
         case making
-        /// What may be fetched at all is said where the coordinator is started.
+        /// What may be fetched at all: an option of the coordinator.
         case coordinator
-        /// What the machine of a worker gives away is said where that is started: the option, as it is typed.
+        /// Which secrets of its machine a worker gives away: an option of the worker, here as it is typed.
         case worker(option: String)
-        /// How much time it has can be changed.
+        /// The deadline of a group: `muster limit` changes it.
         case deadline
-        /// What a task says of itself is said when it is added.
+        /// A property of a task: fixed when the task is added.
         case task
 
-        /// How it is said of a group, or of one of its tasks; the name and the key are those of a shell.
+        /// The commands that change the setting for a group, or for one of its tasks; the name and the key are quoted for a shell.
         func way(_ name: String, key: String? = nil) -> String {
             switch self {
             case .asking: "such options are changed with: muster set \(name) …, and then: muster retry \(name)"
@@ -42,9 +42,9 @@ struct Advice: Hashable, Sendable {
     }
 }
 
-/// What helps against failures that a further try alone does not mend.
+/// Advice against failures that another try alone does not fix.
 enum FailureAdvice {
-    /// What to do about a failure; `nil` where the same may well succeed the next time.
+    /// What to do about a failure; `nil` if the next try may well succeed.
     static func advice(_ failure: FailureDocument) -> Advice? {
         func says(_ text: String) -> Bool { failure.detail.firstRange(of: text) != nil }
         if says("can't be read again to prove its end") {
@@ -153,7 +153,7 @@ enum FailureAdvice {
         failure.source?.lowercased().hasPrefix("sftp:") ?? false
     }
 
-    /// What helps where TLS failed: an authority is missing only if the certificate was looked at and nothing else is wrong with it.
+    /// Advice if TLS failed. An authority is missing only if the certificate was checked and nothing else is wrong with it.
     private static func tls(_ detail: String) -> Advice {
         func says(_ texts: String...) -> Bool { texts.contains { detail.lowercased().firstRange(of: $0) != nil } }
         if says("does not match", "subject name", "no alternative certificate") {
@@ -179,7 +179,7 @@ enum FailureAdvice {
             text: "the origin's certificate was refused: --ca-file FILE names the authorities to trust", place: .asking)
     }
 
-    /// What helps where a secret can't be had.
+    /// Advice if the worker can't read or may not give away a secret; `nil` for any other failure.
     private static func secret(_ failure: FailureDocument) -> Advice? {
         guard let match = failure.detail.firstMatch(of: /(env|file):(.+?) (is n[^;]*)/)?.output else { return nil }
         let (form, what, reason) = (match.1, match.2, match.3)
@@ -204,30 +204,30 @@ enum FailureAdvice {
         path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : path[..<$0] } ?? path
     }
 
-    /// What helps where a file is at the task's path, and the group takes none.
+    /// Advice if a file is at the task's path, and the group accepts no file that was there before.
     private static let present = Advice(
         text:
             "a file is at that path already, and nobody has looked at its content: move it away; or --if-exists verify takes it if it is the same, "
             + "replace puts the new one in its place, rename beside it",
         place: .making)
 
-    /// What helps where the file of another installation of Muster is at the task's path.
+    /// Advice if the file of another installation of Muster is at the task's path.
     private static let strangers = Advice(
         text:
             "another installation of Muster has put a file at that path, which no rule replaces: move it away, or use another directory; or "
             + "--if-exists rename puts the new one beside it",
         place: .making)
 
-    /// Whether a file that stands at the task's path is what is in its way.
+    /// Whether the advice is about a file that is at the task's path.
     private static func isInTheWay(_ advice: Advice?) -> Bool { [taken, present, strangers].contains(advice) }
 
-    /// What helps where another file is at the task's path.
+    /// Advice if another file is at the task's path.
     static let taken = Advice(
         text:
             "another file is at that path: move it away; or --if-exists replace puts the new one in its place, --if-exists rename beside it",
         place: .making)
 
-    /// Whether something else was where the task's own file should be; a further try would find it there again.
+    /// Advice if something else is where the task's own file should be, since another try would find it there again; `nil` otherwise.
     private static func storage(_ failure: FailureDocument) -> Advice? {
         func says(_ text: String) -> Bool { failure.detail.firstRange(of: text) != nil }
         if let what = ["a directory", "a symbolic link", "no regular file"].first(where: { says("it is \($0)") }) {
@@ -247,16 +247,16 @@ enum FailureAdvice {
             ? present : says("another installation's") ? strangers : taken
     }
 
-    /// What helps where there is no room.
+    /// Advice if the disk is full.
     private static let room = Advice(text: "there is too little room: make some")
 
-    /// What helps where there is room that this user may not have.
+    /// Advice if the disk has room, but the user's quota is used up.
     private static let quota = Advice(
         text: "the quota is used up: delete something that counts for it, or have it raised")
 
     /// What to do about the failures of some tasks: each advice once, with the files that it is for.
     ///
-    /// - Parameter areAll: whether there are no other ones.
+    /// - Parameter areAll: whether no other tasks have failed.
     static func hints(_ tasks: [TaskDocument], areAll: Bool = true) -> [String] {
         var hints: [(text: String, paths: [String])] = []
         for task in tasks {
@@ -279,7 +279,7 @@ enum FailureAdvice {
     /// The most files that an advice names.
     private static let namedFiles = 3
 
-    /// The same for somebody who reads of a group, with the commands that take these options.
+    /// The same hints for a group of a coordinator, with the commands that take these options.
     static func groupHints(_ tasks: [TaskDocument], of group: String, areAll: Bool = true) -> [String] {
         let known = tasks.map { $0.failure.flatMap(advice) }
         let name = "\(ShellWord(group))"
@@ -291,7 +291,7 @@ enum FailureAdvice {
         return lines.map { TextWidth.escaped($0) }
     }
 
-    /// How what helps is said of a task of a group: a retry alone brings the same again. `nil` where there is nothing to be said.
+    /// The commands with which a user follows the advice for a task of a group, since a retry alone would fail again. `nil` if there are none.
     static func way(_ advice: Advice, group: String, key: String) -> String? {
         let (name, task) = ("\(ShellWord(group))", "\(ShellWord(group)) \(ShellWord(key))")
         guard isInTheWay(advice) else { return advice.place?.way(name, key: "\(ShellWord(key))") }
@@ -300,7 +300,7 @@ enum FailureAdvice {
             + "muster add OTHER-GROUP … with one of them"
     }
 
-    /// The same for somebody who may run `get` once more, which is what helps where nothing else is known.
+    /// The same hints for a user of `get`. If there is no other advice, the user can run `get` once more.
     static func lines(_ tasks: [TaskDocument], areAll: Bool = true) -> [String] {
         let known = tasks.map { $0.failure.flatMap(advice) }
         var lines = hints(tasks, areAll: areAll)

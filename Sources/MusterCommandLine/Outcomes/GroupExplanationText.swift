@@ -3,9 +3,9 @@ import MusterCore
 
 /// The explanation of a group for people.
 enum GroupExplanationText {
-    /// The lines, what matters most first: they have room on a small terminal. The slowest origin is named among the steps before the end.
+    /// The lines, the most important first; they fit on a small terminal. The slowest origin is named among the steps before the end.
     ///
-    /// - Parameter failures: its tasks that have failed, or some of them.
+    /// - Parameter failures: failed tasks of the group, all or some of them.
     static func lines(
         _ explanation: GroupExplanationDocument, failures: [TaskDocument] = [], clock: WallClock = .ofThisMachine
     ) -> [String] {
@@ -16,10 +16,10 @@ enum GroupExplanationText {
             "\(group.name): \(group.state.rawValue), \(snapshot.filesText), \(snapshot.bytesText)", explanation.summary,
         ]
         if let next = explanation.next { lines.append("next: \(next)") }
-        // How and that it ended has been said.
+        // The lines above have said that an ended group has ended, and how.
         if !group.state.isTerminal { lines.append("done: " + estimate(explanation.eta, clock)) }
         lines = lines.map { TextWidth.escaped(clock.sentence($0)) }
-        // The first wait is what the summary says.
+        // The summary tells the first wait.
         lines += explanation.waits.dropFirst().map { TextWidth.escaped(sentence($0, clock)) }
         let areAll = Int64(failures.count) >= group.tasks.failed
         lines += FailureAdvice.groupHints(failures, of: group.name, areAll: areAll).map { "hint: \($0)" }
@@ -30,7 +30,7 @@ enum GroupExplanationText {
         return lines + ["until the end:"] + steps
     }
 
-    /// `in 2m 5s (because …)`, with the bounds that are known.
+    /// `in 2m 5s as things go, by … at the latest: REASON`, with the bounds that are known.
     static func estimate(_ estimate: GroupExplanationDocument.Estimate, _ clock: WallClock) -> String {
         var parts: [String] = []
         if let seconds = estimate.seconds {
@@ -44,7 +44,7 @@ enum GroupExplanationText {
         return parts.joined(separator: ", ") + ": \(estimate.because)"
     }
 
-    /// Whether it can't be done much sooner, as where a rate is used up: then the first bound says nothing more.
+    /// Whether the earliest end is close to the estimate, as when a rate is used up: then the earliest end adds nothing.
     private static func isNear(_ estimate: GroupExplanationDocument.Estimate, _ clock: WallClock) -> Bool {
         guard let earliest = estimate.earliest, let seconds = estimate.seconds else { return false }
         return .seconds(seconds) - earliest.since(clock.now) <= .seconds(max(1, seconds / 10))

@@ -3,7 +3,7 @@ import MusterCore
 
 /// Facts about a group as `name: value` lines.
 enum GroupFactLines {
-    /// All that is worth telling about a group.
+    /// All facts about a group, in the order in which they are shown.
     static func all(_ group: GroupDocument, clock: WallClock = .ofThisMachine) -> [(String, String)] {
         let tasks = group.tasks
         let counts = [
@@ -40,17 +40,17 @@ enum GroupFactLines {
         return facts + group.notes.map { ("note", clock.sentence($0)) }
     }
 
-    /// ` (2 more were cancelled)`: these don't count.
+    /// ` (2 more were cancelled)`: cancelled tasks don't count in the total.
     private static func cancelled(_ count: Int64) -> String {
         count == 0 ? "" : " (\(count) more \(count == 1 ? "was" : "were") cancelled)"
     }
 
-    /// The state that it is shown in.
+    /// The state to show: `removing` while the group is removed, or else its own.
     static func state(_ group: GroupDocument) -> String {
         group.removing == true ? RemovalDocument.state : group.state.rawValue
     }
 
-    /// Its place among the others and its limits; what does not limit it is left out.
+    /// The group's priority, weight and limits; limits that are not set are left out.
     static func limits(_ group: GroupDocument, clock: WallClock = .ofThisMachine) -> [(String, String)] {
         var facts = [("priority", "\(group.priority)" + (group.weight == 1 ? "" : ", weight \(group.weight)"))]
         let limits = group.limits
@@ -67,7 +67,7 @@ enum GroupFactLines {
         if let window = limits.between {
             facts.append(("runs", hours(window.from, window.to, zone: window.timeZone)))
         }
-        // That of an ended group begins anew when it goes on.
+        // The deadline of an ended group begins anew when the group goes on.
         if let deadline = group.deadlineAt, !group.state.isTerminal {
             let action =
                 switch group.onDeadline ?? .fail {
@@ -89,9 +89,9 @@ enum GroupFactLines {
     }
 }
 
-/// Lays facts out.
+/// Formats facts as lines.
 enum FactLines {
-    /// `name:` and the value beneath each other; a fact without a name belongs to the one above.
+    /// Lines of `name:` and value, aligned in two columns; a fact without a name belongs to the one above.
     static func lines(_ facts: [(String, String)]) -> [String] {
         facts.map { TextWidth.padded($0.0.isEmpty ? "" : "\($0.0):", to: 12) + TextWidth.escaped($0.1) }
     }

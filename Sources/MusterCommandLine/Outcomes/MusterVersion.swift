@@ -7,7 +7,7 @@ enum MusterVersion {
         let version = current
     }
 
-    /// Prints it, and returns the exit code.
+    /// Prints the version, and returns the exit code.
     static func show(isJSON: Bool) -> Int32 {
         let console = Console(json: isJSON)
         do {

@@ -1,7 +1,7 @@
 import MusterAPI
 
 extension RemovalDocument {
-    /// What is still to be done, for people; nothing when all is.
+    /// What is still to be done, in words; `nil` when everything is done.
     var note: String? {
         if pending == true { return "it is gone as soon as nothing else that takes long has it" }
         guard files > 0 else { return nil }
@@ -10,7 +10,7 @@ extension RemovalDocument {
         return what + (obstacle ?? "")
     }
 
-    /// What keeps files from being deleted, as the end of a sentence; `nil` where nothing is known to.
+    /// What keeps files from being deleted, as the end of a sentence; `nil` if no obstacle is known.
     var obstacle: String? {
         guard pending != true, files > 0 else { return nil }
         guard workersReaching > 0 else { return ", and no live worker reaches the sink \(sink ?? "")" }
@@ -20,7 +20,7 @@ extension RemovalDocument {
         }
     }
 
-    /// The name of the state that it is in, as groups have theirs.
+    /// The name of the state of a group that is being removed.
     static let state = "removing"
 
     /// Facts about it as `name: value` lines.

@@ -1,32 +1,33 @@
 import MusterAPI
 import MusterCore
 
-/// What helps where no coordinator answers.
+/// Advice for when no coordinator answers.
 enum ServerHint {
-    /// Another address.
+    /// How to name another coordinator.
     static let elsewhere = "--server URL (MUSTER_SERVER) names another one"
 
-    /// What helps where something else than a coordinator answers, or one that knows nothing of the path.
+    /// Advice for when the answer does not come from a coordinator, or from a coordinator that does not know the path.
     static func base(_ servers: [String]) -> String {
         let bases = servers.filter { hasPath($0) }.compactMap { try? SourceURL(validating: $0).origin }
         guard let base = bases.first else { return elsewhere }
         return "the URL of a coordinator ends with its port, unless a proxy adds a path: --server \(base)"
     }
 
-    /// Whether a URL names something at its host.
+    /// Whether a URL has a path other than `/`.
     private static func hasPath(_ server: String) -> Bool {
         guard let start = server.firstRange(of: "://")?.upperBound else { return false }
         return server[start...].drop { $0 != "/" }.contains { $0 != "/" }
     }
 
-    /// Why requests to these are refused whose path every coordinator has: a path was given that leads to none. `nil` where none was.
+    /// Why a coordinator's URL with a path answers `notFound` to requests that every coordinator serves: its path leads to no coordinator. `nil` for any
+    /// other problem, and if no URL has a path.
     static func strayed(_ problem: Problem, servers: [String]) -> CommandFailure? {
         guard problem.code == .notFound, let server = servers.first(where: hasPath) else { return nil }
         return .unreachable(
             "\(server) leads to no Muster coordinator: what answers there has no such path", hint: base(servers))
     }
 
-    /// What helps at these addresses: one can be started here only where nobody listens.
+    /// Advice for these addresses. A coordinator can be started on this machine only if no process listens there.
     static func text(_ unreachable: Unreachable, servers: [String]) -> String {
         let local = servers.compactMap(loopback)
         guard local.count == servers.count else {
@@ -39,7 +40,7 @@ enum ServerHint {
             + (servers[0] == ClientOptions.defaultServer ? "" : " --listen \(first)")
     }
 
-    /// A text whose commands name the coordinators that they are to ask: without, they would ask others.
+    /// The text with the coordinators in its commands, since without `--server` these would ask other coordinators.
     static func commands(in text: String, naming server: String) -> String {
         text.replacing(/(^|[ (\n])muster ([a-z]+)/) { match -> String in
             let verb = String(match.output.2)
@@ -48,7 +49,7 @@ enum ServerHint {
         }
     }
 
-    /// Host and port of an address of this machine alone that a coordinator could listen at.
+    /// Host and port of a loopback address at which a coordinator could listen; `nil` for any other URL.
     private static func loopback(_ server: String) -> String? {
         guard let url = try? SourceURL(validating: server), url.origin.hasPrefix("http://") else { return nil }
         let address = url.origin.dropFirst("http://".count)

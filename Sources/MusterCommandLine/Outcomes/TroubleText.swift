@@ -1,14 +1,15 @@
 import MusterAPI
 import MusterCore
 
-/// A failure that is not the end: what went wrong, and how it goes on.
+/// A failure that is followed by another try: what went wrong, and what happens next.
 struct TroubleText: Hashable, Sendable {
     /// `503 Service Unavailable`.
     let reason: String
-    /// `try 3 of 8 in 4s`, `next try when a connection is free`, or `next try in 4s, given up in 1m 50s at the earliest`; or with why it is tried again.
+    /// `try 3 of 8 in 4s`, `next try when a connection is free`, or `next try in 4s, given up in 1m 50s at the earliest`; the reason for the next try may
+    /// come first.
     let next: String
 
-    /// The trouble of a task; `nil` for one that is well, or has ended.
+    /// The trouble of a task; `nil` for a task without a failure, or one that has ended.
     init?(_ task: TaskDocument) {
         guard let failure = task.failure, let retry = task.retry else { return nil }
         let isAnswer = if case .httpStatus = failure.kind { true } else { failure.status ?? 0 >= 400 }
@@ -18,7 +19,8 @@ struct TroubleText: Hashable, Sendable {
         let when =
             retry.inSeconds.map { "in \(DurationNotation.format(.seconds($0)))" }
             ?? (task.state == .queued ? "when a connection is free" : "now")
-        // What is given up otherwise is tried again since the next source may have it, or since others were served beside it (range contract, row 24).
+        // A failure that would otherwise end the task is tried again since the next source may have the file, or since the origin served other requests
+        // at the same time (range contract, row 24).
         let why =
             failure.kind.rule != .nextSource
             ? "" : task.urls.count > 1 ? "another source may have it: " : "there may be too many connections: "

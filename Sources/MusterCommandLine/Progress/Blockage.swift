@@ -1,4 +1,4 @@
-/// What keeps files from being stored, as one look after the other finds it: it is told once, when it has lasted, and when it is over.
+/// Tracks what keeps files from being stored over successive checks. An obstacle is reported once, when it has lasted, and again when it is over.
 struct Blockage {
     /// What is in the way.
     enum Kind: Hashable, Sendable {
@@ -8,11 +8,11 @@ struct Blockage {
         case full
     }
 
-    /// What is new.
+    /// What there is to report.
     enum News: Hashable, Sendable {
-        /// This has lasted.
+        /// The obstacle has lasted.
         case lasts(Kind)
-        /// This has been told, and is over.
+        /// An obstacle that was reported is over.
         case isOver(Kind)
     }
 
@@ -20,17 +20,17 @@ struct Blockage {
     private var looks = 0
     private var told: Kind?
 
-    /// Takes in what a look has found.
+    /// Records the result of a check, and returns what there is to report.
     ///
     /// - Parameters:
     ///   - found: what is in the way; `nil` for nothing.
-    ///   - most: in how many looks, one after the other, it is found before it counts.
-    ///   - hasCome: whether bytes have come since the look before.
-    ///   - hasRoom: whether more has been free than when a lack of room was told: what comes without that had its room already.
+    ///   - most: the number of consecutive checks without progress after which an obstacle counts.
+    ///   - hasCome: whether bytes have come since the previous check.
+    ///   - hasRoom: whether more has become free than when a lack of room was reported; bytes that come without that use room allocated before.
     mutating func look(_ found: Kind?, looks most: Int, hasCome: Bool, hasRoom: Bool) -> News? {
         if found != seen { (seen, looks) = (found, 0) }
         guard let found else {
-            // A parked sink is tried now and then; only bytes show that there is room indeed.
+            // A parked sink is retried now and then, and no obstacle is seen meanwhile; only new bytes prove that there is room.
             guard let kind = told, kind == .refused || hasCome && hasRoom else { return nil }
             told = nil
             return .isOver(kind)

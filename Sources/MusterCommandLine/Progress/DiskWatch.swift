@@ -14,21 +14,21 @@ struct DiskWatch {
     let directory: FilePath
     /// Whether there is room for the database on its own disk.
     let room: DatabaseRoom
-    /// What happens then.
+    /// What to do when the disk is full.
     let onFull: OnFull
-    /// What a run before this one met, up to this moment, says nothing of the room there is now.
+    /// Failures up to this moment belong to an earlier run, and say nothing of the room there is now.
     let since: Timestamp?
-    /// Where it is said.
+    /// Where messages go.
     let console: Console
 
-    /// How often it is looked.
+    /// How often the disk is checked.
     private static let period: Duration = .seconds(1)
 
-    /// That the obstacle is the end of a command.
+    /// Thrown when an obstacle ends the command.
     struct Halt: Error {
-        /// What is said of it.
+        /// How the command fails.
         let failure: CommandFailure
-        /// The group, as it was seen last; `nil` where it never was.
+        /// The group as last seen; `nil` if it was never seen.
         let group: GroupDocument?
     }
 
@@ -38,7 +38,7 @@ struct DiskWatch {
         case refusal(String)
         /// The database lacks room.
         case noDatabaseRoom(EmbeddedPostgresError)
-        /// There is no room for what is left of the group; what the workers say of their sinks.
+        /// There is no room for the rest of the group; with the status of the workers' sinks.
         case full(GroupDocument, [SinkStatus])
 
         var kind: Blockage.Kind {
@@ -49,27 +49,27 @@ struct DiskWatch {
         }
     }
 
-    /// What a look has found.
+    /// The result of a check.
     private struct Look {
         var obstacle: Obstacle?
-        /// The group, as it was seen last.
+        /// The group as last seen.
         var group: GroupDocument?
-        /// Whether bytes have become durable since the look before.
+        /// Whether bytes have become durable since the previous check.
         var hasCome = false
-        /// Whether the coordinator knew of the sinks.
+        /// Whether the coordinator answered the request for the workers and their sinks.
         var isAnswered = true
     }
 
-    /// Somebody has made room where so many bytes more are free: a few come and go with the database.
+    /// Free space that grows by more than this many bytes means that room was made; the database causes smaller changes.
     private static let room: Int64 = 4 << 20
 
     /// Watches until it is cancelled.
     ///
-    /// - Throws: `Halt` when an obstacle lasts and that is to be the end; `CancellationError`.
+    /// - Throws: `Halt` when an obstacle lasts and `onFull` is not to wait; `CancellationError`.
     func run() async throws {
         var blockage = Blockage()
         var look = Look()
-        // The most that has been free, and what was when a lack of room was told.
+        // In bytes: the most free space seen since a lack of room was last reported, and the free space at that report.
         var (most, told) = (Int64(0), Int64.max)
         while true {
             try await Task.sleep(for: Self.period)
@@ -91,7 +91,7 @@ struct DiskWatch {
 
     private func look(after before: Look) async -> Look {
         var look = Look(group: before.group)
-        // The database is there as well: a coordinator without it takes its time to say so.
+        // The database is on the same disk, and a coordinator without it answers late: check the directory before asking.
         if !before.isAnswered, let reason = Directories.refusal(of: directory) {
             look.obstacle = .refusal(reason)
             look.isAnswered = false
@@ -107,7 +107,7 @@ struct DiskWatch {
             look.group = document
             if await isFull(document, sinks) { look.obstacle = .full(document, sinks) }
         } else {
-            // A coordinator that does not answer for another reason is for those to report who wait for the group.
+            // Other reasons for a missing answer are reported by the code that waits for the group.
             look.obstacle = room.lack.map { .noDatabaseRoom($0) }
         }
         return look
@@ -118,25 +118,25 @@ struct DiskWatch {
         if !sinks.isEmpty, sinks.allSatisfy({ $0.parked == .storageFull }) { return true }
         guard Self.lacksRoom(document) else { return false }
         let refused = (try? await client.tasksInTrouble(of: group, limit: Limits.pageSize)) ?? []
-        // What no room would be enough for fails by itself, within seconds.
+        // A file that is larger than the whole file system fails by itself within seconds.
         return Self.areNewer(refused.compactMap(\.failure?.at), than: since)
             && (onFull == .wait || !refused.contains { $0.failure?.isTooLarge == true })
     }
 
-    /// After how many looks without any progress an obstacle counts.
+    /// The number of consecutive checks without progress after which an obstacle counts.
     private func looks(_ obstacle: Obstacle) -> Int {
         switch obstacle {
         // A mount may come back.
         case .refusal: return 10
-        // What still runs may end first.
+        // Work that is still running may end first.
         case .noDatabaseRoom: return 2
         case .full(let document, _):
-            // Where all of it would fit by now somebody may have made room, which is noticed by the next try.
+            // The rest would fit now: room may have been made, which the next try notices.
             return Self.wouldFit(document, free: Directories.freeBytes(below: directory)) ? 15 : 2
         }
     }
 
-    /// Says what is in the way, or ends with it.
+    /// Reports the obstacle: as a remark when `onFull` is to wait, otherwise by throwing `Halt`.
     private func tell(_ obstacle: Obstacle, _ document: GroupDocument?) async throws {
         var lines: [String]
         switch obstacle {
@@ -150,13 +150,13 @@ struct DiskWatch {
         let (wait, help) =
             obstacle.kind == .refused ? ("waiting until it can", Self.repair) : ("waiting for room", Self.help)
         if onFull == .wait { lines[0] += "; \(wait)" } else { lines.append("  \(help)") }
-        // Line breaks stand between these lines, and in none of them.
+        // Each line is escaped by itself: the only line breaks are those between the lines.
         let message = lines.map { TextWidth.escaped($0) }.joined(separator: "\n")
         guard onFull == .wait else { throw Halt(failure: .other(message), group: document) }
         console.remark(message)
     }
 
-    /// What is said of a full disk: how much is missing, and what was refused.
+    /// The message about a full disk: how much is missing, and which file was refused.
     private func text(_ document: GroupDocument, _ sinks: [SinkStatus]) async -> [String] {
         var refused: (path: String, detail: String)?
         var details = sinks.compactMap(\.detail)
@@ -177,43 +177,43 @@ struct DiskWatch {
         return [text] + (refused.map { [Self.line($0.path, $0.detail, below: text)] } ?? [])
     }
 
-    /// The line about a file that was refused, below what is said of the disk. What was free when it was refused is another number than what is free for files
-    /// now, and is told only where that is not.
+    /// The line about a refused file, below the message about the disk. The free space at the time of the refusal is not the free space
+    /// now, so it is left out when the message names the latter.
     static func line(_ path: String, _ detail: String, below text: String) -> String {
         let isTold = text.firstRange(of: " are free") != nil
         let needs = isTold ? detail.replacing(/, \d[^,;]* are free/, with: "") : detail
         return "  \(path): \(needs)"
     }
 
-    /// Why the directory takes no writes, for another reason than room; `nil` as long as a worker or the coordinator shows that it does.
+    /// Why the directory takes no writes, other than for lack of room; `nil` while at least one sink is not parked for that.
     private func refusal(of sinks: [SinkStatus]) -> String? {
         guard sinks.allSatisfy({ $0.parked == .storage }) else { return nil }
         return Directories.refusal(of: directory) ?? sinks.first?.detail
     }
 
-    /// Whether no task is left but such as were refused for lack of room.
+    /// Whether all unfinished tasks were refused for lack of room.
     static func lacksRoom(_ group: GroupDocument) -> Bool {
         let unfinished = group.tasks.queued + group.tasks.active + group.tasks.finalizing
         let refused = (group.trouble ?? []).filter(\.kind.isLackOfRoom).reduce(0) { $0 + $1.tasks }
         return unfinished > 0 && refused == unfinished
     }
 
-    /// Whether all that is still to come fits into the room that is free.
+    /// Whether the bytes still to come are known and fit into the free space.
     static func wouldFit(_ group: GroupDocument, free: Int64?) -> Bool {
         let left = group.bytes.total - group.bytes.done
         return left > 0 && group.bytes.unknownTasks == 0 && (free ?? 0) >= left
     }
 
-    /// Whether all of these failures happened after the last one of the runs before.
+    /// Whether all these failures happened after `past`, the last failure of the earlier runs.
     static func areNewer(_ failures: [Timestamp], than past: Timestamp?) -> Bool {
         guard let past else { return true }
         return failures.allSatisfy { $0 > past }
     }
 
-    /// The end of a command whose database lacks room.
+    /// The failure of a command whose database lacks room.
     static func failure(_ lack: EmbeddedPostgresError) -> CommandFailure { .other("\(lack)\n  \(help)") }
 
-    /// What to do about it.
+    /// What to do about a lack of room.
     static let help = "make room and run the same command again; with --on-full wait it waits for room and goes on"
 
     /// What to do about a directory that takes no writes.
@@ -223,8 +223,8 @@ struct DiskWatch {
     ///
     /// - Parameters:
     ///   - free: the bytes that are free.
-    ///   - owed: how many of them the database is to have: no room for files.
-    ///   - isQuota: whether what is used up is a quota, whatever is free.
+    ///   - owed: how many of them are reserved for the database, and are no room for files.
+    ///   - isQuota: whether a quota is used up, however much is free.
     static func text(
         _ group: GroupDocument, free: Int64?, owed: Int64 = 0, isQuota: Bool = false, directory: String
     ) -> String {
@@ -241,10 +241,10 @@ struct DiskWatch {
             parts.append("\(ByteCount(bytes: room)) are free")
             if room < free { parts.append("\(ByteCount(bytes: free - room)) are kept for its database") }
         }
-        // What would fit was refused all the same; and a file is refused before its size counts, if there is no room for all of it.
+        // The known rest would fit, but was refused all the same. A file that does not fit is refused before its size counts.
         if wouldFit(group, free: room) { return text("\(directory) takes no more") }
         let isFull = (room ?? 0) < max(left, Limits.chunk.lowerBound.bytes)
-        // Parts that were given their whole room beforehand hold some of what is to come.
+        // Preallocated parts already hold room for some of the bytes to come, so less may be missing.
         let missing = left - (room ?? left)
         let unknown = group.bytes.unknownTasks
         let sizes = unknown == 1 ? "a file needs whose size is" : "\(unknown) files need whose sizes are"
@@ -255,11 +255,11 @@ struct DiskWatch {
 }
 
 extension FailureKind {
-    /// Whether room would heal it.
+    /// Whether free space would resolve the failure.
     var isLackOfRoom: Bool { self == .storageFull || self == .noSpace }
 }
 
 extension FailureDocument {
-    /// Whether the file is larger than the whole file system. The words are the worker's.
+    /// Whether the file is larger than the whole file system. The worker's text says so.
     fileprivate var isTooLarge: Bool { kind == .noSpace && detail.firstRange(of: "the whole file system has") != nil }
 }

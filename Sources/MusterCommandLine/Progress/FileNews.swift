@@ -5,7 +5,7 @@ import MusterCore
 struct FileNews: Hashable, Sendable {
     /// How the task ended.
     enum Outcome: Hashable, Sendable {
-        /// The file stands at its path. Where its origin said that the one which was there is still the same, nothing was fetched.
+        /// The file is at its path. It is unchanged, and nothing was fetched, when its origin said that the existing file is still the same.
         case finished(size: Int64, isUnchanged: Bool)
         /// The task was given up.
         case failed(reason: String)
@@ -16,7 +16,7 @@ struct FileNews: Hashable, Sendable {
     /// How it ended.
     let outcome: Outcome
 
-    /// Reads the facts of an event; `nil` when it is not about the end of a task that was to be fetched.
+    /// Reads an event; `nil` unless it says that a task succeeded or failed.
     init?(_ payload: EventPayload?, at time: Timestamp) {
         switch payload {
         case .taskSucceeded(let facts):
@@ -33,7 +33,7 @@ struct FileNews: Hashable, Sendable {
         }
     }
 
-    /// The line for people.
+    /// The line to print.
     var line: String {
         let name = TextWidth.escaped(name)
         switch outcome {

@@ -1,15 +1,15 @@
 import MusterAPI
 
-/// Some tasks of a group, where the others are paused or have ended: numbers of the group without what was there of those.
+/// Some tasks of a group whose other tasks are paused or have ended: computes the group's numbers for these tasks alone.
 struct GroupPart: Sendable {
-    /// The group before anything of these tasks was resumed.
+    /// The group before any of these tasks was resumed.
     let before: GroupDocument
     /// The tasks, as they were then.
     let tasks: [TaskDocument]
-    /// The name of a group whose tasks are wanted beside these, if there is one.
+    /// The name of another group whose numbers are added, if there is one.
     var beside: String?
 
-    /// The group as it is now, with the numbers of these tasks alone, and of those of the group beside it.
+    /// The group as it is now, with the numbers of these tasks and those of the other group.
     func numbers(of group: GroupDocument, beside other: GroupDocument?) -> GroupDocument {
         let part = numbers(of: group)
         guard var sum = other else { return part }

@@ -1,15 +1,15 @@
 import MusterAPI
 import MusterCore
 
-/// Follows a group until it is done, and shows how it goes.
+/// Follows a group until it is done, and shows its progress.
 struct GroupWatcher {
-    /// Which files get a line of their own as they end, where lines are wanted.
+    /// Which files get a line of their own as they end, where the display prints lines.
     enum News: Sendable {
         /// None.
         case none
-        /// Those that fail, and whose events come after a position.
+        /// Files that fail, from events after a position.
         case failures(after: Int64)
-        /// Those that finish too.
+        /// Files that fail or finish, from events after a position.
         case all(after: Int64)
 
         /// The position.
@@ -20,7 +20,7 @@ struct GroupWatcher {
             }
         }
 
-        /// Whether nothing is wanted but what fails from now on.
+        /// Whether only failures are wanted.
         fileprivate var areFailuresAlone: Bool {
             if case .failures = self { true } else { false }
         }
@@ -30,13 +30,13 @@ struct GroupWatcher {
     struct End: Sendable {
         /// The group.
         var group: GroupDocument
-        /// How many failures had lines of their own while they happened.
+        /// How many failures were printed as they happened.
         var namedFailures: Int64
-        /// What came while it was waited for.
+        /// What arrived during the wait.
         var gain: Gain
     }
 
-    /// What was seen last, for those who stop before the end.
+    /// The last state seen, which is shown when the wait stops before the end.
     private struct Look {
         var snapshot: ProgressSnapshot
         var troubles: [TaskDocument]
@@ -46,43 +46,44 @@ struct GroupWatcher {
     let client: MusterClient
     /// The group's name.
     let group: String
-    /// Where it is shown.
+    /// Where progress is shown.
     let console: Console
-    /// How it goes on asking.
+    /// How requests are repeated while the coordinator is away.
     let patience: Patience
     /// The environment, for the terminal's abilities.
     let environment: [String: String]
-    /// Whether a group of which all that is left is paused counts as done.
+    /// Whether a group counts as done when all of its unfinished tasks are paused.
     var endsAtPause = false
-    /// The tasks of it whose numbers are shown; all of them when absent.
+    /// The tasks whose numbers are shown; all tasks of the group when absent.
     var part: GroupPart?
-    /// Where what is waited for began, if that was before the wait.
+    /// The start from which the gain is counted, if that was before the wait.
     var start: Gain.Start?
-    /// Failures up to this moment are those of an earlier run, and are not told again.
+    /// Failures up to this moment are those of an earlier run, and are not reported again.
     var since: Timestamp?
-    /// The most bytes per second that the command allows its workers, if it does: that is why no more comes.
+    /// The command's own limit for its workers in bytes per second, if any; shown as a note, since it bounds the speed.
     var maxRate: Int64?
 
-    /// Whether the workers are the command's own: it is said why files are not begun when nothing has changed for a while, and nothing comes any more
-    /// when it stops.
+    /// Whether the workers belong to this command. Then it says why files are not begun when nothing has changed for a while, and nothing
+    /// more arrives once it stops.
     var ownsWorkers = false
 
-    /// How often a group is looked at that somebody watches in a terminal: its bytes grow without any event.
+    /// How often a group is queried for a terminal: its bytes grow without any event.
     private static let livePeriod: Duration = .milliseconds(500)
-    /// The least time between two looks at a group that keeps ringing: short groups are noticed soon, long ones cost little.
+    /// The least time between two queries of a group with frequent events, from the first to the longest: short groups are noticed soon,
+    /// long ones cost little.
     private static let pace: (first: Duration, last: Duration) = (.milliseconds(100), .seconds(1))
-    /// How often a group is looked at that is told of in lines, if nothing rings: what went wrong is said soon.
+    /// How often a group without events is queried for plain lines, so that failures are reported soon.
     private static let plainPeriod: Duration = .seconds(1)
-    /// How long the last look of a command that stops early may take.
+    /// How long the last query of a command that stops early may take.
     private static let lastLook: Duration = .milliseconds(500)
-    /// How long the end of the group is waited for in the log once the group is known to be done.
+    /// How long to wait for the group's last event in the log once the group is known to be done.
     private static let lastWait: Duration = .seconds(2)
 
-    /// Waits until the group is done. Who stops before that, by a signal or at the deadline, is told how far it came.
+    /// Waits until the group is done. When a signal or the deadline stops the wait before that, the progress so far is shown.
     ///
     /// - Parameters:
     ///   - deadline: when to give up.
-    /// - Throws: `CommandFailure.timedOut` at the deadline; `Problem` when the group is gone; `Idleness.Lost` when nobody can go on with it.
+    /// - Throws: `CommandFailure.timedOut` at the deadline; `Problem` when the group is gone; `Idleness.Lost` when no worker can go on with it.
     func untilTerminal(deadline: ContinuousClock.Instant? = nil, news: News = .none) async throws -> End {
         let clock = ContinuousClock()
         var display = ProgressDisplay(console: console, environment: environment)
@@ -95,21 +96,21 @@ struct GroupWatcher {
         var idleness: Idleness?
         var beginning = start
         do {
-            // The log's end is known before the first look: what happens after that look rings.
+            // The log's end is read before the first query: every later event wakes the listener.
             var listener = try await LogListener(
                 client, group: group, after: told, patience: patience, until: deadline)
             var generation: Int32?
             var end: GroupState?
             while true {
                 var document = try await patience.persist(until: deadline) { try await client.group(group) }
-                // Somebody may have reopened it between its end and this look.
+                // The group may have been reopened between its end and this query.
                 if let end, let generation, document.generation > generation { document.state = end }
                 generation = document.generation
                 let begun = beginning ?? Gain.Start(document, at: clock.now)
                 beginning = begun
                 if document.state.isTerminal || endsAtPause && document.tasks.isAtRest {
-                    // Nothing comes behind the group's own end, if that has been told. Of a group that had ended before, nobody
-                    // waits to be told.
+                    // The group's own end is its last event: nothing is left once it was read. When the group was done before the wait, and
+                    // only new failures are wanted, there are none.
                     if told != nil, end == nil, !(last == nil && news.areFailuresAlone) {
                         try await tellLastNews(&listener, &teller, display, deadline)
                     }
@@ -136,7 +137,7 @@ struct GroupWatcher {
                 end = Self.end(events)
                 if end != nil { continue }
                 if told == nil, events.count == LogListener.page { try await listener.skip(until: deadline) }
-                // A full page has more behind it whose lines are wanted now.
+                // After a full page there are more events, whose lines are due now.
                 if told == nil || events.count < LogListener.page {
                     try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
                 }
@@ -147,7 +148,7 @@ struct GroupWatcher {
             }
         } catch {
             if let last, !(error is OutputClosed) {
-                // When time is up nothing more is asked for.
+                // After the deadline no more requests are sent.
                 let isOver = deadline.map { clock.now >= $0 } ?? false
                 let look = isOver ? last : await lastLook(display) ?? last
                 let gain = beginning.map {
@@ -161,7 +162,7 @@ struct GroupWatcher {
         }
     }
 
-    /// That time is up, and what to type next.
+    /// The message at the deadline, with the command to type next.
     private static func unfinished(_ group: GroupDocument) -> String {
         group.tasks.isAtRest && group.tasks.paused > 0
             ? "the group \(group.name) is not done yet, and what is left of it is paused; go on with: muster resume \(ShellWord(group.name))"
@@ -175,14 +176,14 @@ struct GroupWatcher {
         _ = try await patience.persist(until: deadline) { try await client.group(group) }
     }
 
-    /// The position behind the last event there is, of whatever group.
+    /// The position of the end of the log, whatever group the last event is of.
     ///
     /// - Throws: `CommandFailure.timedOut` at the deadline.
     func lastPosition(deadline: ContinuousClock.Instant? = nil) async throws -> Int64 {
         try await LogListener(client, group: group, patience: patience, until: deadline).position
     }
 
-    /// What there is to be shown now: what was seen last may be old by the time that a command is stopped.
+    /// The state to show when a command is stopped, queried once more: the last state seen may be old.
     private func lastLook(_ display: ProgressDisplay) async -> Look? {
         // A task of its own, since this one may be cancelled.
         let looking = Task {
@@ -202,18 +203,18 @@ struct GroupWatcher {
         return failure.at > since
     }
 
-    /// How long nobody rings until the group is looked at all the same.
+    /// How long to wait for an event before the group is queried anyway.
     private func quiet(_ display: ProgressDisplay) -> Duration {
         display.showsFiles ? Self.livePeriod : console.json ? Limits.longPoll : Self.plainPeriod
     }
 
-    /// How the group ended, if one of the events tells.
+    /// The state in which the group ended, if one of the events tells it.
     private static func end(_ events: [EventDocument]) -> GroupState? {
         events.lazy.compactMap { $0.knownType?.endOfGroup }.first
     }
 
-    /// Tells what happened since, up to the group's own end: events get their positions a moment after what they tell of, so that
-    /// the group may be seen to be done before its last ones are in the log.
+    /// Prints the remaining events up to the group's own end. Events get their positions a moment after the change that they tell of, so
+    /// that the group may be seen to be done before its last events are in the log.
     private func tellLastNews(
         _ listener: inout LogListener, _ teller: inout NewsTeller, _ display: ProgressDisplay,
         _ deadline: ContinuousClock.Instant?
@@ -225,7 +226,7 @@ struct GroupWatcher {
         }
     }
 
-    /// The group beside a part, if there is one by now.
+    /// The other group of a part; `nil` while it does not exist.
     private func beside(_ part: GroupPart) async throws -> GroupDocument? {
         guard let name = part.beside else { return nil }
         do {
@@ -235,7 +236,7 @@ struct GroupWatcher {
         }
     }
 
-    /// What there is to be shown of a group: in a terminal some of its files, and everywhere those that are in trouble.
+    /// The state to show of a group: its tasks in trouble, and in a terminal some of its files.
     private func look(
         _ document: GroupDocument, _ display: ProgressDisplay, _ deadline: ContinuousClock.Instant?,
         _ standstill: Standstill? = nil, _ silence: Silence? = nil
@@ -247,7 +248,7 @@ struct GroupWatcher {
             if let other { names.append(other.name) }
             shown = part.numbers(of: document, beside: other)
         }
-        // That it is held open by what is paused is no news where nothing else is wanted.
+        // With `endsAtPause`, a note that paused tasks hold the group open is no news.
         if endsAtPause { shown.notes = [] }
         if let maxRate, !document.state.isTerminal {
             shown.notes.append("it is limited to \(ProgressSnapshot.rate(maxRate)) now")
@@ -285,11 +286,11 @@ struct GroupWatcher {
                 return task
             }
         }
-        // Those in trouble have the room that the others leave, and half of it at the least.
+        // Tasks in trouble get the lines that the others leave, and at least half of all.
         let troubles = look.troubles.prefix(max(most / 2, most - others.count))
         let files = (troubles + others).prefix(most)
         look.snapshot.files = files.map(ProgressSnapshot.File.init)
-        // Some may have ended since the group was looked at: where all were seen, it is known how many are not shown.
+        // Tasks may have ended since the group was queried: if all were listed, count those that are not shown.
         let underWay = files.count { $0.state == .active || $0.state == .finalizing }
         look.snapshot.moreFiles =
             areAll

@@ -1,37 +1,37 @@
 import MusterAPI
 import MusterCore
 
-/// A group of which nothing is under way though it is not done: what keeps it has to be something that ends. Where its workers are the command's own, nobody
-/// else can go on with it.
+/// A group that is not done although nothing of it is under way. The reason must be temporary: where the workers belong to the command, no
+/// other worker can go on with the group.
 struct Idleness: Sendable {
-    /// What is left of it is not known to the database any more.
+    /// No worker goes on with the rest of the group, and nothing explains that: the database no longer knows of it.
     struct Lost: Error, CustomStringConvertible {
-        /// How many tasks nobody goes on with.
+        /// How many tasks no worker goes on with.
         let tasks: Int64
 
-        /// What has happened, for people.
+        /// The message for the user.
         var description: String {
             "nothing is under way of \(tasks == 1 ? "one task" : "\(tasks) tasks") and nothing keeps \(tasks == 1 ? "it" : "them") from that"
         }
     }
 
-    /// How many tasks there are.
+    /// The number of queued tasks.
     private let count: Int64
-    /// In how many looks, one after the other.
+    /// The number of consecutive checks that found this number.
     private let looks: Int
-    /// Since when.
+    /// When the first of these checks was.
     private let since: ContinuousClock.Instant
-    /// When it was looked at last.
+    /// When the latest check was.
     private let now: ContinuousClock.Instant
 
-    /// How long it lasts before it is asked what keeps it. A group is begun within a second.
+    /// How long the idleness lasts before the coordinator is asked for the reason. Normally a group is begun within a second.
     private static let patience: Duration = .seconds(15)
-    /// In how many looks it is so at the least: the time for which this process was stopped is in one of them.
+    /// The least number of checks that must find it: the time for which this process was stopped lies between two checks.
     private static let leastLooks = 10
 
-    /// What there is of it now; `nil` where something is under way, or is tried again, or the group itself says what it waits for.
+    /// The idleness now; `nil` when something is under way or is tried again, or a note of the group says what it waits for.
     ///
-    /// - Parameter earlier: what there was when the group was looked at before.
+    /// - Parameter earlier: the result of the previous check.
     init?(_ group: GroupDocument, after earlier: Idleness?, now: ContinuousClock.Instant) {
         guard group.tasks.queued > 0, group.tasks.active == 0, group.tasks.finalizing == 0, group.notes.isEmpty,
             (group.trouble ?? []).isEmpty
@@ -43,9 +43,9 @@ struct Idleness: Sendable {
         since = last?.since ?? now
     }
 
-    /// Asks what keeps the group, once it has lasted.
+    /// Asks the coordinator for the reason, once the idleness has lasted.
     ///
-    /// - Throws: `Lost` if nothing does.
+    /// - Throws: `Lost` if there is none.
     func check(_ group: String, _ client: MusterClient) async throws {
         guard looks >= Self.leastLooks, now - since >= Self.patience else { return }
         let reasons = Set(try await client.groupExplanation(of: group).waits.map(\.reason))

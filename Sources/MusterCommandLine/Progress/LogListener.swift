@@ -1,27 +1,26 @@
 import MusterAPI
 import MusterCore
 
-/// Waits for something to happen by the long poll of the log: a command that waits for a group is told of its end at once, and
-/// asks for nothing meanwhile.
+/// Waits for events by long-polling the log: a command that waits for a group learns of its end at once, and sends no requests meanwhile.
 ///
-/// What is read of the log serves as a bell. The command looks at the group itself when it rings, and also when it has been silent for a
-/// while, so that nothing depends on the bell alone.
+/// The events only wake the command, which then queries the group itself. It also queries the group when no event has come for a while, so
+/// that nothing depends on the events alone.
 struct LogListener {
     private let client: MusterClient
     private let group: String?
     private let patience: Patience
     /// The position up to which the log was read.
     private(set) var position: Int64
-    /// The log that the position is of.
+    /// The name of the log that the position belongs to.
     private var log: String?
 
-    /// Events of one answer.
+    /// The most events of one answer.
     static let page = 500
 
     /// A listener to a group, or to all of them.
     ///
     /// - Parameters:
-    ///   - position: where in the log to begin; with what comes from now on when absent.
+    ///   - position: where in the log to begin; at its end when absent.
     ///   - deadline: when to give up.
     init(
         _ client: MusterClient, group: String?, after position: Int64? = nil, patience: Patience,
@@ -35,7 +34,7 @@ struct LogListener {
         if let position { self.position = min(position, self.position) }
     }
 
-    /// The events after the position, as many as fit into an answer, and moves it; waits up to `limit` for the first of them.
+    /// Returns the events after the position, as many as fit into an answer, and moves the position. Waits up to `limit` for the first event.
     mutating func listen(
         limit: Duration,
         until deadline: ContinuousClock.Instant? = nil
@@ -50,7 +49,7 @@ struct LogListener {
                 try await read(after: start, of: log, group: group, limit: Self.page, wait: wait())
             }
         } catch let problem as Problem where problem.code == .otherLog {
-            // Nothing of the group is certain but what it says itself.
+            // The position means nothing in another log: start at its end, and let the caller query the group.
             (position, log) = try await endOfLog(until: deadline)
             return []
         }
@@ -59,13 +58,13 @@ struct LogListener {
         return page.items
     }
 
-    /// Passes over everything there is: for those who only want to be woken, and are woken by more than they can read.
+    /// Moves to the end of the log, for a caller that only wants to be woken and would get more events than it can read.
     mutating func skip(until deadline: ContinuousClock.Instant? = nil) async throws {
         let end = try await endOfLog(until: deadline)
         (position, log) = (end.log == log ? max(position, end.position) : end.position, end.log)
     }
 
-    /// The end of the log: an answer without events tells how far it was looked through, and no group has this name.
+    /// The end of the log. It is read for a group name that does not exist: an answer without events tells how far the log was searched.
     private func endOfLog(until deadline: ContinuousClock.Instant?) async throws -> (position: Int64, log: String?) {
         let nobody = RandomToken.make()
         let page = try await patience.persist(until: deadline) {
@@ -74,7 +73,7 @@ struct LogListener {
         return (page.next, page.log)
     }
 
-    /// Reads the log; where the events after the position are not kept any more, from the oldest that are.
+    /// Reads the log after the position, or from the oldest event that is still kept.
     private func read(
         after position: Int64, of log: String?, group: String?, limit: Int, wait: Duration?
     ) async throws -> EventsDocument {

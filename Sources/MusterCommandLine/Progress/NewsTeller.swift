@@ -3,18 +3,18 @@ import MusterCore
 
 /// Prints a line for each file as it ends, counts the failures among them, and notes what starts over.
 struct NewsTeller {
-    /// How many failures were named.
+    /// How many failures were printed.
     private(set) var failures: Int64 = 0
     /// The keys of tasks that started over.
     private(set) var startedOver: [String] = []
     private let tellsFinishedFiles: Bool
 
-    /// A teller of what is wanted of the news.
+    /// A teller for the wanted kinds of news.
     init(_ news: GroupWatcher.News) {
         tellsFinishedFiles = if case .all = news { true } else { false }
     }
 
-    /// Tells what some events say.
+    /// Prints what some events report.
     mutating func tell(_ events: [EventDocument], _ display: ProgressDisplay) throws {
         for event in events where tellsFinishedFiles || event.knownType != .taskSucceeded {
             guard let payload = try event.payload() else { continue }

@@ -2,32 +2,31 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// Goes on asking a coordinator that is away: it is being restarted, and what was asked for goes on meanwhile. The person who waits is told
-/// within seconds that there is no answer, and again when there is one.
+/// Repeats requests to a coordinator that is away: usually it is being restarted, and the work goes on meanwhile. The user is told within
+/// seconds that there is no answer, and again when there is one.
 ///
-/// A command that waits for something goes on from its first question. Any other one reports at once that nobody is there, unless somebody was, or
-/// may have done what was asked for: then it goes on for as long as an answer may take.
+/// A command that waits for something repeats requests from the first one on. Any other command fails at once if no coordinator is there,
+/// unless one has answered before or may have carried out the request: then it repeats the request for `MusterClient.answerTime`.
 final class Patience: Sendable {
     private static let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))
-    /// How much longer than usual an answer may take before that is said.
-    /// More than a silent server has while another one may answer.
+    /// How much longer than usual an answer may take before the user is told: longer than a silent server is given while another server may answer.
     private static let usualSilence: Duration = .milliseconds(4_500)
-    /// How often a command that waits for nothing asks who ends connections without an answer.
+    /// How often a command that does not wait sends a request to a server that closes connections without an answer.
     private static let tries = 3
     private static let steps = 8
-    /// How often a token that is refused is tried again, once a coordinator that was away listens: it makes its own known a moment after that.
+    /// How often a rejected token is tried again after a coordinator was away: it publishes its own token a moment after it begins to listen.
     private static let refusals = 3
 
     /// Why there is no answer.
     private enum Absence: Hashable {
         /// It can't be reached.
         case away
-        /// It says nothing.
+        /// It does not answer in time.
         case silent
-        /// It says itself what it lacks.
+        /// It answers 503, with the reason.
         case unable(String)
 
-        /// What an error says; `nil` for one that will not be over after a while.
+        /// The absence that an error shows; `nil` for an error that does not pass with time.
         init?(_ error: any Error) {
             switch error {
             case let unreachable as Unreachable: self = unreachable.isTimeout ? .silent : .away
@@ -38,11 +37,11 @@ final class Patience: Sendable {
         }
     }
 
-    /// Who is asked, for a person.
+    /// What is asked, as messages name it.
     enum Asked: Sendable {
         /// The coordinator.
         case coordinator
-        /// The coordinator within this very command, of which nobody has heard: what it waits for is its database.
+        /// The coordinator inside this command, which the user does not know of. It waits for its database, which is named instead.
         case ownDatabase
 
         fileprivate var name: String {
@@ -55,7 +54,7 @@ final class Patience: Sendable {
 
     private struct State {
         var hasAnswered = false
-        /// What was said since it has answered last, in that order.
+        /// What was reported since its last answer, in order.
         var said: [Absence] = []
     }
 
@@ -68,9 +67,9 @@ final class Patience: Sendable {
     /// Patience of a command.
     ///
     /// - Parameters:
-    ///   - asked: who is asked.
-    ///   - waits: whether the command waits for something, so that its patience does not begin with the first answer.
-    ///   - silence: how much longer than usual an answer may take before that is said.
+    ///   - asked: what is asked, as messages name it.
+    ///   - waits: whether the command waits for something, and so repeats requests before the first answer too.
+    ///   - silence: how much longer than usual an answer may take before the user is told.
     init(console: Console, asked: Asked = .coordinator, waits: Bool = true, silence: Duration = usualSilence) {
         self.console = console
         self.asked = asked
@@ -78,10 +77,11 @@ final class Patience: Sendable {
         self.silence = silence
     }
 
-    /// A client whose requests are sent until there is an answer.
+    /// A client whose requests are repeated until there is an answer.
     func asking(by client: MusterClient) -> MusterClient {
         client.passing { [self] request, send in
-            // What may take long is waited for as long. A change is asked for again soon (`Attendance`), a list once nothing of it is taken any more.
+            // A request with a long timeout is waited for that long. A change is sent again soon (`Attendance`), a list once the server
+            // takes no more of it.
             let isShort = request.timeout.map { $0 <= MusterClient.answerTime } ?? false
             let isList = if case .stream = request.body { true } else { false }
             let progress = isList ? BodyProgress() : nil
@@ -95,14 +95,13 @@ final class Patience: Sendable {
         }
     }
 
-    /// Asks until there is an answer, and says what keeps it from coming.
+    /// Repeats a request until there is an answer, and reports what keeps the answer from coming.
     ///
     /// - Parameters:
     ///   - usual: how long an answer takes where nothing is wrong.
-    ///   - isProbe: whether the answer says no more than that somebody is there.
-    ///   - progress: of a list that is sent, whose answer is late once nothing of it is taken any more.
-    /// - Throws: what the question throws, but `Unreachable` and 503 only where the command does not wait;
-    ///   `CommandFailure.timedOut` at the deadline.
+    ///   - isProbe: whether the answer says no more than that a server is there.
+    ///   - progress: the progress of a list that is sent; its answer is late only once the server takes no more of the list.
+    /// - Throws: what the question throws, but `Unreachable` and 503 only if the command does not wait; `CommandFailure.timedOut` at the deadline.
     func persist<Answer>(
         until deadline: ContinuousClock.Instant?, usual: Duration = .zero, isProbe: Bool = false,
         progress: BodyProgress? = nil, _ question: () async throws -> Answer
@@ -116,7 +115,7 @@ final class Patience: Sendable {
                 let answer = try await withThrowingTaskGroup(of: Void.self) { tasks in
                     let asked = Timestamp.ofThisMachine
                     tasks.addTask { [self] in
-                        // In steps: the time for which this process is stopped (Ctrl-Z) counts as one.
+                        // In steps: the time for which this process is stopped (Ctrl-Z) counts as one step.
                         for _ in 0..<Self.steps { try await clock.sleep(for: (usual + silence) / Self.steps) }
                         try await progress?.rest(for: BodyProgress.usualPause)
                         say(.silent, since: asked)
@@ -145,7 +144,7 @@ final class Patience: Sendable {
                 let isWaitedFor =
                     waits || (hasAnswered || mayBeDone) && clock.now < start + MusterClient.answerTime
                 if !waits {
-                    // One that is silent has had its time.
+                    // A silent server has used up the timeout of the request.
                     guard unreachable?.isTimeout != true else { throw error }
                     let isBroken = unreachable?.isRefused == false && failures < Self.tries
                     guard isWaitedFor || isBroken else { throw error }
@@ -153,9 +152,9 @@ final class Patience: Sendable {
                 if let deadline, clock.now >= deadline {
                     throw CommandFailure.timedOut("the coordinator did not answer in time")
                 }
-                // Nobody knows yet that it is the right address.
+                // The address may be wrong as long as no server has answered, so the error is shown.
                 let reason = hasAnswered || asked == .ownDatabase ? "" : " (\(error))"
-                // A single answer that is lost is had again within a moment.
+                // A single lost answer is not reported: the next request usually gets one within a moment.
                 if waits || isWaitedFor && failures > 1 { say(absence, since: .ofThisMachine, reason: reason) }
                 let next = clock.now + Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
                 try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
@@ -163,7 +162,7 @@ final class Patience: Sendable {
         }
     }
 
-    /// Says why there is no answer, unless that was said already.
+    /// Reports why there is no answer, unless that was reported already.
     private func say(_ absence: Absence, since: Timestamp, reason: String = "") {
         let isNews = state.withLock { state in
             guard !state.said.contains(absence) else { return false }

@@ -5,24 +5,25 @@ import MusterCore
 struct PlainProgress: Sendable {
     /// The least time between two lines about the group.
     static let interval: Duration = .seconds(5)
-    /// The most while files of it are under way or tried again, whatever there is to say: a log without lines looks like a command that hangs.
+    /// The most time between two lines while files are under way or tried again, even without news: a log without lines looks like a
+    /// command that hangs.
     static let heartbeat: Duration = .seconds(10)
 
     private var last: (line: String, at: ContinuousClock.Instant)?
     private var troubles = PlainTroubles()
 
-    /// Progress of which nothing was said yet.
+    /// Progress with no line printed yet.
     init() {}
 
-    /// The lines about what went wrong since the last look.
+    /// The lines about what went wrong since the last call.
     mutating func lines(
         _ troubles: [TaskDocument], of group: GroupDocument, now: ContinuousClock.Instant
     ) -> [String] {
         self.troubles.lines(troubles, of: group, now: now)
     }
 
-    /// The line about the group, if one is due: what it says is new and the last one is long enough ago, or nothing was said for long of what is under
-    /// way. What waits for something, perhaps for hours, says so once.
+    /// The line about the group, if one is due: its text is new and `interval` is over, or files are under way or tried again and
+    /// `heartbeat` is over. A group that waits for something, perhaps for hours, is reported once.
     mutating func line(_ snapshot: ProgressSnapshot, now: ContinuousClock.Instant) -> String? {
         let text = Self.line(snapshot)
         let tasks = snapshot.group.tasks
@@ -32,16 +33,16 @@ struct PlainProgress: Sendable {
             guard isNews || isBusy, now >= last.at + (isNews ? Self.interval : Self.heartbeat) else { return nil }
         }
         last = (text, now)
-        // What is compared tells no times from now: a line that says the same an hour later says nothing new.
+        // The comparison is made before times from now are added: a line that says the same an hour later is no news.
         return WallClock.ofThisMachine.sentence(text)
     }
 
-    /// The last line about a group of which no more comes: how fast it came.
+    /// The last line about a group of which nothing more arrives, with the average speed.
     static func stopped(_ snapshot: ProgressSnapshot, _ gain: Gain, clock: WallClock = .ofThisMachine) -> String {
         clock.sentence(line(snapshot, speed: gain.rate.map { "\($0) on average" }))
     }
 
-    /// A line about the group, with moments by the clock on the wall.
+    /// A line about the group, with moments in local time.
     static func sentence(_ snapshot: ProgressSnapshot, clock: WallClock = .ofThisMachine) -> String {
         clock.sentence(line(snapshot))
     }
@@ -59,7 +60,7 @@ struct PlainProgress: Sendable {
         return "\(TextWidth.escaped(group.name)): " + parts.joined(separator: ", ")
     }
 
-    /// The last line: how the group ended, and how fast it came where somebody has seen that.
+    /// The last line: how the group ended, and how fast it arrived if `gain` is known.
     static func summary(_ group: GroupDocument, _ gain: Gain? = nil) -> String {
         let counts = [
             (group.tasks.succeeded, "succeeded"), (group.tasks.failed, "failed"), (group.tasks.cancelled, "cancelled"),

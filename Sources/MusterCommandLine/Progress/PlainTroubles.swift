@@ -1,13 +1,13 @@
 import MusterAPI
 import MusterCore
 
-/// Lines about what goes wrong and is tried again, each failure once. A large file has many chunks, which fail together in an outage: what fails
-/// in the same way before the next try that was told of is no news. On a full disk a few files are named, and no more as long as it is full.
+/// Lines about failures that are tried again, each printed once. A large file has many chunks, which fail together in an outage: a failure
+/// of the same kind before the announced next try is no news. On a full disk a few files are named, and no more while it stays full.
 struct PlainTroubles: Sendable {
-    /// The most that are named at a time.
+    /// The most files that are named at a time.
     static let most = 5
 
-    /// What was said of a task.
+    /// What was printed about a task.
     private struct Told {
         let failedAt: Timestamp
         let kind: FailureKind
@@ -20,30 +20,30 @@ struct PlainTroubles: Sendable {
             due = now + .seconds(retry.inSeconds ?? 0)
         }
 
-        /// Whether what there is now goes without saying.
+        /// Whether `other` needs no new line: it is the same failure, or has the same kind and number while the next try is not due.
         func covers(_ other: Told, now: ContinuousClock.Instant) -> Bool {
             failedAt == other.failedAt || (kind, number) == (other.kind, other.number) && now < due
         }
 
-        /// Whether it has no room.
+        /// Whether the task failed for lack of room.
         var isForLackOfRoom: Bool { kind.isLackOfRoom }
     }
 
-    /// What was said last of each task that is in trouble.
+    /// What was printed last about each task in trouble, by its key.
     private var told: [String: Told] = [:]
-    /// How many files were named that have no room.
+    /// How many failures for lack of room were counted since the disk became full.
     private var roomless = 0
 
-    /// Nothing was named yet.
+    /// A state with nothing printed yet.
     init() {}
 
-    /// The lines about what failed since the last look.
+    /// The lines about what failed since the last call.
     mutating func lines(
         _ tasks: [TaskDocument], of group: GroupDocument, now: ContinuousClock.Instant
     ) -> [String] {
         var fresh: [TaskDocument] = []
         if !(group.trouble ?? []).contains(where: \.kind.isLackOfRoom) { roomless = 0 }
-        // What is well again is forgotten.
+        // Tasks that are no longer in trouble are forgotten.
         told = tasks.reduce(into: [:]) { next, task in
             guard let news = Told(task, now: now) else { return }
             if let last = told[task.key], last.covers(news, now: now) {

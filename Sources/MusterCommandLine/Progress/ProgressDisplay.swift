@@ -1,9 +1,9 @@
 import MusterAPI
 import SystemPackage
 
-/// Shows progress the way its reader can take it: redrawn in place, as plain lines, or not at all.
+/// Shows progress in the form that suits its reader: redrawn in place, as plain lines, or not at all.
 struct ProgressDisplay {
-    /// Who reads.
+    /// The kind of reader.
     private enum Mode {
         /// A terminal: lines at its bottom.
         case live(FileDescriptor)
@@ -36,7 +36,7 @@ struct ProgressDisplay {
         }
     }
 
-    /// How many tasks in trouble are looked at.
+    /// How many tasks in trouble are queried to be shown.
     var shownTroubles: Int {
         switch mode {
         case .live: ProgressSnapshot.shownFiles
@@ -61,7 +61,7 @@ struct ProgressDisplay {
         }
     }
 
-    /// Shows the state of things.
+    /// Shows a snapshot; as plain lines only what is new in it.
     mutating func show(_ snapshot: ProgressSnapshot, troubles: [TaskDocument], now: ContinuousClock.Instant) throws {
         switch mode {
         case .live(let terminal):
@@ -76,7 +76,7 @@ struct ProgressDisplay {
         }
     }
 
-    /// Says how a file ended. Failures are no results.
+    /// Prints how a file ended. Failures are remarks, not results.
     func tell(_ news: FileNews) throws {
         switch news.outcome {
         case .finished: if printsFinishedFiles { try console.line(news.line) }
@@ -84,11 +84,10 @@ struct ProgressDisplay {
         }
     }
 
-    /// Takes away what stands in place, so that results can follow.
+    /// Removes the lines that are redrawn in place, so that results can follow.
     func finish() throws { try console.clear() }
 
-    /// Says how far it came, where nobody waits for the end: the last that was seen stays, with what was in trouble; and what came in all where no more
-    /// comes.
+    /// Prints how far the group came when the wait stops before its end: the tasks in trouble, the last snapshot, and with `gain` the average speed.
     func stop(_ snapshot: ProgressSnapshot, _ gain: Gain?, troubles: [TaskDocument]) throws {
         try finish()
         guard printsFailures else { return }

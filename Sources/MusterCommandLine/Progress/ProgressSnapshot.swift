@@ -1,7 +1,7 @@
 import MusterAPI
 import MusterCore
 
-/// What progress is shown of: a group at one moment, and some of the files that are under way.
+/// The state that is shown as progress: a group at one moment, and some of the files that are under way.
 struct ProgressSnapshot: Sendable {
     /// A file that is being fetched.
     struct File: Hashable, Sendable {
@@ -11,23 +11,23 @@ struct ProgressSnapshot: Sendable {
         var done: Int64
         /// The whole size; `nil` while it is unknown.
         var total: Int64?
-        /// Bytes per second lately; `nil` while nothing of it comes.
+        /// Recent bytes per second; `nil` unless the file is being fetched.
         var bytesPerSecond: Int64?
         /// Whether it is being verified and put in place.
         var isFinalizing = false
-        /// What went wrong with it last, if nothing has come since.
+        /// Its last failure, if nothing has arrived since.
         var trouble: TroubleText?
     }
 
-    /// What has to be said of some tasks besides numbers.
+    /// States of tasks that get a count of their own.
     enum Trouble: String, Hashable, Sendable {
         /// They were given up.
         case failed
         /// Their last try failed.
         case retrying
-        /// They were told to wait.
+        /// They wait until they are resumed.
         case paused
-        /// They were ended.
+        /// They were ended by a request.
         case cancelled
     }
 
@@ -41,15 +41,15 @@ struct ProgressSnapshot: Sendable {
     /// How many files are shown at once.
     static let shownFiles = 8
 
-    /// How much of the group's bytes is there, in percent; `nil` while that can't be told, since the size of a file is unknown. 100 means complete
-    /// and nothing less.
+    /// The share of the group's bytes that is there, in percent; `nil` while it is unknown because the size of a file is. 100 means
+    /// complete and nothing less.
     var percent: Int? {
         if group.tasks.total > 0, group.tasks.succeeded >= group.tasks.total { return 100 }
         guard group.bytes.unknownTasks == 0, group.bytes.total > 0 else { return nil }
         return Self.percent(group.bytes.done, of: group.bytes.total)
     }
 
-    /// How full a bar is, in percent: without sizes it shows the files that are there, of several.
+    /// How full the bar is, in percent; without sizes it shows the share of finished files, if there are several.
     var barPercent: Int? {
         percent ?? (group.tasks.total > 1 ? Self.percent(group.tasks.succeeded, of: group.tasks.total) : nil)
     }
@@ -71,7 +71,7 @@ struct ProgressSnapshot: Sendable {
         return "\(ByteCount(bytes: group.bytes.done))/\(total)\(group.bytes.unknownTasks > 0 ? "+" : "")"
     }
 
-    /// How fast it goes, where anything of it may come: a speed decays for a while after the last byte.
+    /// The speed; `nil` when no task is queued or under way: the measured speed decays for a while after the last byte.
     var speedText: String? {
         let tasks = group.tasks
         guard !group.state.isTerminal, tasks.queued + tasks.active + tasks.finalizing > 0 else { return nil }
@@ -91,7 +91,7 @@ struct ProgressSnapshot: Sendable {
         return "\(ByteCount(bytes: max(0, bytes.total - bytes.done)))\(mark)"
     }
 
-    /// What has to be said besides numbers: `2 failed`, `1 retrying`.
+    /// The counts of such tasks: `2 failed`, `1 retrying`.
     var troubles: [(kind: Trouble, text: String)] {
         let retrying = (group.trouble ?? []).reduce(0) { $0 + $1.tasks }
         let counts: [(Int64, Trouble)] = [

@@ -1,8 +1,8 @@
 import MusterAPI
 import MusterCore
 
-/// Lays progress out for a terminal: a line for the group, a line for each file under way, and what keeps it from going
-/// on. A pure function of a snapshot and a width.
+/// Lays progress out for a terminal: a line for the group, a line for each file under way, and the reasons for which it does not go on. A
+/// pure function of a snapshot and a width.
 struct ProgressView: Sendable {
     /// What the terminal can show.
     struct Style: Hashable, Sendable {
@@ -18,7 +18,7 @@ struct ProgressView: Sendable {
             unicode = locale.uppercased().contains("UTF-8") || locale.uppercased().contains("UTF8")
         }
 
-        /// A style of its own.
+        /// A style with these abilities.
         init(colour: Bool, unicode: Bool) {
             self.colour = colour
             self.unicode = unicode
@@ -28,7 +28,7 @@ struct ProgressView: Sendable {
     /// The style.
     let style: Style
 
-    /// The lines for a terminal of `width` columns: each is shorter than that, and cut nowhere.
+    /// The lines for a terminal of `width` columns: each is shorter than that, so that the terminal cuts none.
     func lines(_ snapshot: ProgressSnapshot, width: Int) -> [String] {
         let room = max(1, width - 1)
         let clock = WallClock.ofThisMachine
@@ -47,7 +47,7 @@ struct ProgressView: Sendable {
         return lines
     }
 
-    /// What is left out first where there is no room.
+    /// The parts of a line; the first of these cases is left out first when there is no room.
     private enum Importance: Int {
         case name, bar, cancelled, paused, share, speed, time, bytes, retrying, state, percent, failed, files
     }
@@ -96,7 +96,7 @@ struct ProgressView: Sendable {
     ) -> String {
         let bytes = file.total.map { "\(ByteCount(bytes: file.done))/\(ByteCount(bytes: $0))" }
         let percent = file.total.map { ProgressSnapshot.percent(file.done, of: $0) }
-        // In the order in which they stand; the name takes what they leave.
+        // In display order; the name takes the columns that they leave.
         let columns: [(text: String, width: Int, importance: Importance)] = [
             (bar(percent.map { Double($0) / 100 }, width: barWidth(width)), barWidth(width) + 2, .bar),
             (percent.map { TextWidth.aligned("\($0)%", to: 4) } ?? "    ", 4, .share),
@@ -107,7 +107,7 @@ struct ProgressView: Sendable {
         func room(_ shown: [(text: String, width: Int, importance: Importance)]) -> Int {
             width - 1 - 2 - shown.reduce(0) { $0 + $1.width + FittedLine.gap.count }
         }
-        // The percentage says what the bar does, and nothing else says which file it is.
+        // Drop the bar when a name does not fit: the percentage says the same, and only the name identifies the file.
         if names.contains(where: { TextWidth.columns($0) > room(shown) }) {
             shown.removeAll { $0.importance == .bar }
         }
@@ -122,14 +122,14 @@ struct ProgressView: Sendable {
                 separator: FittedLine.gap)
     }
 
-    /// How a file comes. One of which nothing is there yet has no speed: it has just been asked for.
+    /// The speed or stage of a file. A file without bytes has no speed: it has just been asked for.
     private static func pace(of file: ProgressSnapshot.File) -> String {
         if file.isFinalizing { return "verifying" }
         guard let speed = file.bytesPerSecond else { return "" }
         return speed == 0 && file.done == 0 ? "asked for" : ProgressSnapshot.rate(speed)
     }
 
-    /// What went wrong, and how it goes on: in a line of its own where both have no room in one.
+    /// The failure and what happens next: in one line if both fit, otherwise in two.
     private func trouble(_ trouble: TroubleText, room: Int) -> [String] {
         let isShort = TextWidth.columns(trouble.line) <= room - 4
         let lines =

@@ -1,21 +1,21 @@
 import MusterAPI
 import MusterCore
 
-/// Files of a group that nobody has begun, while their number stays the same: what keeps them has to be said.
+/// Files of a group that no worker has begun, while their number stays the same: the user is told the reason.
 struct Standstill: Sendable {
-    /// How many there are.
+    /// The number of these files.
     let count: Int64
-    /// Since when.
+    /// When this number was first seen.
     private let since: ContinuousClock.Instant
-    /// When they were looked at last.
+    /// When the latest check was.
     private let now: ContinuousClock.Instant
 
-    /// How long their number stays the same before anything is said of them.
+    /// How long their number stays the same before the user is told.
     private static let patience: Duration = .seconds(5)
 
-    /// What there is of them now; `nil` where there are none, or nothing is under way.
+    /// The standstill now; `nil` when there are no such files, or nothing is under way.
     ///
-    /// - Parameter earlier: what there was when they were looked at before.
+    /// - Parameter earlier: the result of the previous check.
     init?(_ group: GroupDocument, after earlier: Standstill?, now: ContinuousClock.Instant) {
         let count = group.tasks.queued - (group.trouble ?? []).reduce(0) { $0 + $1.tasks }
         guard count > 0, group.tasks.active > 0 else { return nil }
@@ -24,10 +24,10 @@ struct Standstill: Sendable {
         since = earlier.flatMap { $0.count == count ? $0.since : nil } ?? now
     }
 
-    /// Whether it has lasted for so long that somebody wonders.
+    /// Whether it has lasted long enough to be reported.
     var isLong: Bool { now - since >= Self.patience }
 
-    /// Since what has all connections they are not begun; `nil` where it is something else, or does not last.
+    /// A note that the files wait because all connections or workers are in use; `nil` for any other reason, and unless `isLong`.
     func note(of group: String, _ client: MusterClient) async throws -> String? {
         guard isLong else { return nil }
         let full: Set<ExplanationDocument.Reason> = [.originFull, .groupFull, .workersBusy]

@@ -3,26 +3,26 @@ import MusterCore
 import ServiceLifecycle
 import Synchronization
 
-/// The right to deal with the events of a consumer: one process at a time has it, wherever it runs. It is renewed while that process
-/// lives, and another one has it a few seconds after its death.
+/// The right to handle the events of a consumer. One process at a time holds it, on any machine. The process renews it while it lives;
+/// another process gets it a few seconds after the death of that one.
 final class ConsumerHold: Sendable {
     /// The coordinator.
     let client: MusterClient
     /// The consumer's name.
     let consumer: String
-    /// Where it is told that another one has it.
+    /// Where it is reported that another process has it.
     let console: Console
-    /// What this process is called by.
+    /// The name of this process as a holder.
     private let holder = RandomToken.make()
-    /// Until when it lasts by this process's own clock, which goes on while the process is stopped and the machine sleeps.
+    /// When it ends by this process's own clock, which goes on while the process is stopped and the machine sleeps.
     private let end = Mutex<ContinuousClock.Instant?>(nil)
 
     /// How long it lasts without being renewed.
     private let length: Duration
-    /// How often it is renewed, and asked for by those who wait.
+    /// How often a holder renews it, and a waiting process asks for it.
     private static let period: Duration = .seconds(5)
 
-    /// A hold that nobody has yet.
+    /// A hold that this process does not have yet.
     init(client: MusterClient, consumer: String, console: Console, length: Duration = .seconds(15)) {
         self.length = length
         self.client = client
@@ -45,7 +45,7 @@ final class ConsumerHold: Sendable {
         }
     }
 
-    /// Renews it until another process has it. A coordinator that is away has nobody to give it to.
+    /// Renews it until another process has it. A coordinator that is away can't give it to another process.
     func keep() async throws {
         while true {
             try await Task.sleep(for: Self.period)
@@ -64,15 +64,15 @@ final class ConsumerHold: Sendable {
 
     /// Whether this process still has it.
     enum Standing {
-        /// It has had it all the time.
+        /// This process has held it all the time.
         case held
-        /// It has it again: another one may have had it meanwhile.
+        /// This process has it again: another one may have had it meanwhile.
         case regained
-        /// Another one has it.
+        /// Another process has it.
         case lost
     }
 
-    /// Whether this process still has it, before something is done that one alone may do: a process that was stopped may have lost it meanwhile.
+    /// Whether this process still has it. To be called before anything that only the holder may do: a process that was stopped may have lost it.
     func standing(_ patience: Patience) async throws -> Standing {
         if let end = end.withLock({ $0 }), ContinuousClock.now < end { return .held }
         do {
@@ -84,12 +84,12 @@ final class ConsumerHold: Sendable {
         }
     }
 
-    /// Gives it back. Otherwise it ends by itself.
+    /// Gives it back. Without that it expires.
     func release() async {
         try? await client.releaseConsumer(consumer, holder: holder)
     }
 
-    /// Says once that another process has it.
+    /// Reports once that another process has it.
     private func tellLoss(_ problem: Problem) {
         let isNews = end.withLock { end in
             defer { end = nil }
@@ -99,7 +99,7 @@ final class ConsumerHold: Sendable {
     }
 
     private func renew() async throws -> ConsumerHoldDocument {
-        // Counted from before the request: the coordinator counts from later.
+        // Counted from before the request: the coordinator counts from a later moment.
         let asked = ContinuousClock.now
         let document = try await client.holdConsumer(consumer, holder: holder, for: length)
         end.withLock { $0 = max($0 ?? asked, asked + length) }

@@ -2,13 +2,13 @@ import Logging
 import MusterCoordinator
 import ServiceLifecycle
 
-/// A coordinator whose database is started by this process: it waits for that first.
+/// A coordinator whose database this process starts: it waits for the database first.
 struct CoordinatorService: Service {
-    /// The configuration, all but the database.
+    /// The configuration, except for the database.
     let configuration: CoordinatorConfiguration
-    /// The database, once it is there.
+    /// The database's connection string, once it is ready.
     let database: Eventual<String>
-    /// Told the port once requests are accepted.
+    /// Receives the port once requests are accepted.
     let port: Eventual<Int>
     /// Where the coordinator logs.
     let logger: Logger

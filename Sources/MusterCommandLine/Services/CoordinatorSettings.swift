@@ -11,7 +11,7 @@ extension Settings {
         return address
     }
 
-    /// How a coordinator is to be run: everything but where its database is.
+    /// How a coordinator runs: everything but where its database is.
     func coordinator(listen address: ListenAddress) throws(CommandFailure) -> CoordinatorConfiguration {
         var configuration = CoordinatorConfiguration(database: "")
         configuration.listenHost = address.host
@@ -63,7 +63,7 @@ extension Settings {
         return configuration
     }
 
-    /// The networks that may be fetched from although they are not of the public Internet.
+    /// The networks outside the public Internet that may be fetched from.
     private func addressRanges() throws(CommandFailure) -> [AddressRange] {
         var ranges: [AddressRange] = []
         for text in texts(.allowAddress).flatMap({ $0.split(separator: ",") }) {
@@ -80,7 +80,7 @@ extension Settings {
         return ranges
     }
 
-    /// Refuses what a coordinator would refuse to start with, before anything is made for it.
+    /// Refuses a configuration that a coordinator would refuse to start with, before anything is made for it.
     static func check(_ configuration: CoordinatorConfiguration) throws(CommandFailure) {
         do {
             try configuration.check()

@@ -1,16 +1,16 @@
 import MusterEmbeddedPostgres
 import Synchronization
 
-/// Whether the disk of a private database has room for it. The service of the database finds out; each command and answer that has to
-/// say why the database does not work takes it from here.
+/// Whether the disk of a private database has room for it. The database's service finds out; commands and answers that say why the database
+/// does not work read it here.
 final class DatabaseRoom: Sendable {
     /// What is known.
     private struct State {
         /// What is missing.
         var lack: EmbeddedPostgresError?
-        /// Bytes of those which are free that it is to have.
+        /// Free bytes that are reserved for the database.
         var owed: Int64 = 0
-        /// Whether somebody was told.
+        /// Whether the lack was reported to the user.
         var isTold = false
     }
 
@@ -19,13 +19,13 @@ final class DatabaseRoom: Sendable {
     private let onFull: OnFull
     private let remark: @Sendable (String) -> Void
 
-    /// Room of which nothing bad is known.
+    /// A state without a known lack of room.
     ///
     /// - Parameters:
-    ///   - tellsOfRunning: whether it is told here too that a server which runs lacks room: `get` looks at the same disk for its files, and
-    ///     tells what these lack.
+    ///   - tellsOfRunning: whether a lack of room is reported here while the server runs too: `get` watches the same disk for its files,
+    ///     and reports what they lack.
     ///   - onFull: what happens when there is none.
-    ///   - remark: told what a person should know.
+    ///   - remark: receives messages for the user.
     init(tellsOfRunning: Bool, onFull: OnFull, remark: @escaping @Sendable (String) -> Void) {
         self.tellsOfRunning = tellsOfRunning
         self.onFull = onFull
@@ -35,13 +35,13 @@ final class DatabaseRoom: Sendable {
     /// What is missing; `nil` while there is room.
     var lack: EmbeddedPostgresError? { state.withLock { $0.lack } }
 
-    /// Bytes of those which are free on its disk that are no room for files: the database is to have them.
+    /// Free bytes on its disk that are reserved for the database, and are no room for files.
     var owedBytes: Int64 { state.withLock { $0.owed } }
 
-    /// What is missing, and that this is waited for, if it is.
+    /// What is missing, if anything, and whether the database waits for it.
     var trouble: String? { lack.map { "\($0)" + (onFull == .wait ? "; it goes on by itself when there is room" : "") } }
 
-    /// Takes what was found, and tells what is new about it.
+    /// Records what was found, and reports what is new about it.
     func found(_ lack: EmbeddedPostgresError?, owed: Int64 = 0, isRunning: Bool) {
         let news: String? = state.withLock { state in
             (state.lack, state.owed) = (lack, owed)

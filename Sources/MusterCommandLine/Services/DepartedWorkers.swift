@@ -7,9 +7,9 @@ final class DepartedWorkers: Sendable {
     /// None of them has left.
     init() {}
 
-    /// How many have.
+    /// The number of workers that have left.
     var count: Int { names.withLock { $0.count } }
 
-    /// One of them has.
+    /// Records that a worker has left.
     func add(_ name: String) { names.withLock { _ = $0.insert(name) } }
 }

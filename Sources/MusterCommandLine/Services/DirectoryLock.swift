@@ -2,7 +2,7 @@ import Glibc
 import MusterEmbeddedPostgres
 import SystemPackage
 
-/// Keeps a second process out of a state directory; gone as soon as this process is, in whatever way it ends.
+/// Keeps a second process out of a state directory. The lock is gone as soon as this process is, however it ends.
 final class DirectoryLock: Sendable {
     private let descriptor: FileDescriptor
 
@@ -11,11 +11,11 @@ final class DirectoryLock: Sendable {
     }
 
     deinit {
-        // Nothing was written that a failing close could lose.
+        // No written data depends on the close.
         try? descriptor.close()
     }
 
-    /// The process that has locked the directory; `nil` where it has not said so, as on a full disk.
+    /// The id of the process that has locked the directory; `nil` where it has not been written, as on a full disk.
     private var owner: Int32? {
         var text = [UInt8](repeating: 0, count: 16)
         guard let count = try? text.withUnsafeMutableBytes({ try descriptor.read(fromAbsoluteOffset: 0, into: $0) })
@@ -23,16 +23,16 @@ final class DirectoryLock: Sendable {
         return Int32(String(decoding: text.prefix(count), as: UTF8.self))
     }
 
-    /// Says which process this is, for those that are kept out.
+    /// Writes the id of this process, for the message to processes that are kept out.
     private func noteOwner() {
-        // What is there is of a process before.
+        // The file may hold the id of an earlier process.
         guard (try? descriptor.resize(to: 0)) != nil else { return }
         _ = try? descriptor.writeAll(toAbsoluteOffset: 0, "\(getpid())".utf8)
     }
 
-    /// Locks a directory, which is made, with its parents, if it is missing.
+    /// Locks a directory, and makes it, with its parents, if it is missing.
     ///
-    /// - Throws: `CommandFailure.usage` when the directory can't be used, `.other` when somebody else uses it.
+    /// - Throws: `CommandFailure.usage` when the directory can't be used, `.other` when another process uses it.
     static func acquire(_ directory: String) throws(CommandFailure) -> DirectoryLock {
         let directory = FilePath(directory)
         let path = directory.appending("muster.lock")
@@ -63,9 +63,9 @@ final class DirectoryLock: Sendable {
     }
 }
 
-/// Making directories.
+/// Directories and their file systems.
 enum Directories {
-    /// Makes a directory and its parents; one that exists is fine. Returns whether it was made.
+    /// Makes a directory and its parents, unless it exists. Returns whether it was made.
     @discardableResult
     static func make(_ path: FilePath) throws -> Bool {
         if mkdir(path.string, 0o755) == 0 { return true }
@@ -85,9 +85,9 @@ enum Directories {
         }
     }
 
-    /// Makes a directory that somebody named for files, with its parents.
+    /// Makes a directory that the user named for files, with its parents.
     ///
-    /// - Returns: whether it was made: that is said, since the name may be mistyped.
+    /// - Returns: whether it was made, which is reported to the user, since the name may be mistyped.
     /// - Throws: `CommandFailure.usage` when it can't be used.
     static func makeNamed(_ directory: String) throws(CommandFailure) -> Bool {
         do {
@@ -105,7 +105,8 @@ enum Directories {
         return overflow ? nil : Int64(exactly: bytes)
     }
 
-    /// Why no file can be made among those that Muster keeps in a directory, in the system's words; `nil` where one can, or where the reason is room.
+    /// Why no file can be made in a directory's `.muster`, in the system's words; `nil` where a file can be made, and where the reason is a
+    /// lack of room.
     static func refusal(of path: FilePath) -> String? {
         let probe = path.appending(".muster").appending("probe-\(getpid())").string
         let descriptor = open(probe, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -117,23 +118,23 @@ enum Directories {
         return [EROFS, EIO, ENODEV, ESTALE, ENOTCONN].contains(errno) ? String(cString: strerror(errno)) : nil
     }
 
-    /// Whether the file system of a directory has no inode left for another file; some count none.
+    /// Whether the file system of a directory has no inode left for another file. Some file systems report no number of inodes.
     static func lacksInodes(below path: FilePath) -> Bool {
         var space = statvfs()
         return statvfs(path.string, &space) == 0 && space.f_files > 0 && space.f_favail == 0
     }
 
-    /// What a regular file tells without being read.
+    /// The facts of a regular file that are known without reading it.
     struct FileFacts {
-        /// Its bytes.
+        /// Its size in bytes.
         let size: Int64
-        /// When its content was written last, in microseconds since the Unix epoch, by the clock of its file system.
+        /// When its content was last written, in microseconds since the Unix epoch, by the clock of its file system.
         let writtenAt: Int64
-        /// When anything of it was changed last, its name or its times among it: that can't be set back.
+        /// When anything of the file last changed, including its name and its times, in the same unit. This time can't be set back.
         let touchedAt: Int64
     }
 
-    /// What a regular file tells; `nil` when there is none.
+    /// The facts of a regular file; `nil` when there is none.
     static func facts(ofFile path: FilePath) throws -> FileFacts? {
         var status = stat()
         guard stat(path.string, &status) == 0 else {

@@ -4,19 +4,19 @@ import MusterAPI
 import Subprocess
 import SystemPackage
 
-/// A command that is run for an event: the event as JSON is its standard input, and its output goes where that of this process
-/// goes. It never outlives this process: its successor runs the same event again.
+/// A command that is run for an event. Its standard input is the event as JSON; its output goes where the output of this process goes. It
+/// never outlives this process, whose successor runs the same event again.
 struct EventCommand: Sendable {
     /// The program and its arguments; at least the program.
     let words: [String]
-    /// Where the event lies until the command has opened it.
+    /// The directory of the event's file until the command has opened it.
     let temporaryDirectory: String
 
     /// How long the command has to end after SIGTERM, before it is killed.
     private static let killDelay: Duration = .seconds(1)
 
-    /// What runs the command: the first of a process group of its own. A watcher beside it kills the whole group when the pipe from this
-    /// process ends without a line, in whatever way this process ended. A SIGTERM is for the command, which is waited for.
+    /// The script that runs the command, as the leader of its own process group. A watcher beside the command kills the whole group when
+    /// the pipe from this process ends without a line, however this process ended. SIGTERM is for the command, and the script waits for it.
     private static let guardian = """
         exec 3<&0 4<"$1" || exit 126
         rm -f -- "$1"
@@ -27,7 +27,7 @@ struct EventCommand: Sendable {
         exit $?
         """
 
-    /// Throws when there is no such program, so that a mistyped name is not found out by the first event.
+    /// Throws when there is no such program, so that a mistyped name is found before the first event.
     func check() async throws(CommandFailure) {
         guard !words[0].contains("/") else {
             guard FileManager.default.isExecutableFile(atPath: words[0]) else {
@@ -44,8 +44,8 @@ struct EventCommand: Sendable {
 
     /// Runs the command to its end.
     ///
-    /// Ctrl-C is for this process, which lets it finish. When the task is cancelled its whole process group gets SIGTERM, and a second
-    /// later SIGKILL.
+    /// Ctrl-C stops this process, which lets the command finish. When the task is cancelled, the command's whole process group gets
+    /// SIGTERM, and a second later SIGKILL.
     ///
     /// - Returns: how it ended; `nil` when it succeeded.
     func run(for event: EventDocument) async -> String? {
@@ -56,11 +56,11 @@ struct EventCommand: Sendable {
         ]
         do {
             try await check()
-            // A file and not a pipe: a command that doesn't read its input is as good as one that does.
+            // A file, not a pipe: so a command that doesn't read its input does not fail.
             let input = try EventFile(event, in: temporaryDirectory)
             let life = try FileDescriptor.pipe()
             defer {
-                // The watcher goes by the line; the others have their end closed already.
+                // The line makes the watcher end; the other processes have closed their end already.
                 _ = try? life.writeEnd.writeAll("\n".utf8)
                 try? life.writeEnd.close()
                 try? life.readEnd.close()
@@ -85,7 +85,7 @@ struct EventCommand: Sendable {
         }
     }
 
-    /// What the command finds in its environment besides what this process has.
+    /// The variables that the command gets in addition to the environment of this process.
     static func variables(of event: EventDocument) -> [Environment.Key: String?] {
         [
             "MUSTER_EVENT_TYPE": event.type, "MUSTER_EVENT_ID": event.id,
@@ -96,7 +96,7 @@ struct EventCommand: Sendable {
     private static func failure(_ status: TerminationStatus) -> String? {
         switch status {
         case .exited(0): nil
-        // A shell says so of a command that a signal has ended.
+        // A shell reports the end of a command by a signal as 128 + its number.
         case .exited(let code) where code > 128: "was ended by signal \(code - 128)"
         case .exited(let code): "exited with \(code)"
         case .signaled(let signal): "was ended by signal \(signal)"
@@ -104,13 +104,13 @@ struct EventCommand: Sendable {
     }
 }
 
-/// An event in a file that nobody else can read, until it is opened or this value is gone.
+/// An event in a file that only this user can read. The file lasts until it is opened or this value is gone.
 private final class EventFile: Sendable {
     /// Where it is.
     let path: FilePath
 
     init(_ event: EventDocument, in directory: String) throws {
-        // A name that nobody can foresee, made exclusively.
+        // An unpredictable name, created exclusively.
         path = FilePath(directory).appending(".muster-event-\(RandomToken.make())")
         let file = try FileDescriptor.open(
             path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec],
@@ -122,7 +122,7 @@ private final class EventFile: Sendable {
     }
 
     deinit {
-        // Its reader has removed it as a rule.
+        // Usually its reader has removed it.
         _ = unlink(path.string)
     }
 }

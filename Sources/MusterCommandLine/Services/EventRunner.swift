@@ -3,10 +3,10 @@ import MusterCore
 import ServiceLifecycle
 
 /// A named consumer that runs a command for each event: one at a time, in the order of the log, at least once. Of several processes with
-/// one name one works, and the others wait for its end.
+/// the same name one works, and the others wait for its end.
 ///
-/// An event is acknowledged when its command has succeeded, and not before: after this process was killed, the one that goes on
-/// begins with the event that was being handled.
+/// An event is acknowledged only when its command has succeeded: after this process was killed, its successor begins with the event that
+/// was being handled.
 struct EventRunner: Service {
     /// The coordinator.
     let client: MusterClient
@@ -16,19 +16,19 @@ struct EventRunner: Service {
     let groups: String
     /// Which types of events are wanted; all when empty.
     let types: [String]
-    /// What is run.
+    /// The command to run.
     let command: EventCommand
-    /// Where failures are told.
+    /// Where failures are reported.
     let console: Console
 
     /// The waits before the command is run again: 1 s, 2 s, 4 s and so on, up to a minute.
     private static let backoff = Backoff(base: .seconds(1), maximum: .seconds(60))
-    /// Events of one answer.
+    /// The most events of one answer.
     private static let page = 100
 
     /// Runs until shutdown, which lets a running command finish.
     func run() async throws {
-        // A coordinator may be away for as long as it likes.
+        // The coordinator may be away for any length of time.
         let patience = Patience(console: console)
         let hold = ConsumerHold(client: client, consumer: consumer, console: console)
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
@@ -48,7 +48,7 @@ struct EventRunner: Service {
         }
     }
 
-    /// Deals with events as long as this process holds the consumer; false when another one does by now.
+    /// Handles events as long as this process holds the consumer; false when another process holds it now.
     private func work(while hold: ConsumerHold, _ patience: Patience) async throws -> Bool {
         try await withThrowingTaskGroup(of: Bool.self) { tasks in
             tasks.addTask {
@@ -80,7 +80,7 @@ struct EventRunner: Service {
             } catch let problem as Problem where problem.code == .otherLog {
                 continue
             }
-            // What was acknowledged in another log says nothing of this one.
+            // A position in another log says nothing of this one.
             if page.log != log { (log, acknowledged) = (page.log, 0) }
             do {
                 switch try await deal(with: page, after: &acknowledged, hold, patience) {
@@ -89,7 +89,7 @@ struct EventRunner: Service {
                 case .stopped: return true
                 }
             } catch let problem as Problem where problem.code == .otherLog {
-                // What was dealt with may be of the lost past. The place that is kept is not.
+                // The handled events may belong to a lost log. The place that the coordinator keeps does not.
                 console.remark("\(problem.detail); going on at the place that it has kept")
                 acknowledged = 0
             }
@@ -97,12 +97,12 @@ struct EventRunner: Service {
         return true
     }
 
-    /// What became of a page of events: all of it is dealt with, it has to be read anew, another process deals with the rest, or this one stops.
+    /// The result of a page of events: all of it is handled, it has to be read anew, another process handles the rest, or this process stops.
     private enum Dealing {
         case done, stale, lost, stopped
     }
 
-    /// Deals with the events behind a position, and moves it. What another process has dealt with meanwhile lies before it.
+    /// Handles the events after a position, and moves it. Events that another process has handled meanwhile lie before it.
     private func deal(
         with page: EventsDocument, after acknowledged: inout Int64, _ hold: ConsumerHold, _ patience: Patience
     ) async throws -> Dealing {
@@ -115,7 +115,7 @@ struct EventRunner: Service {
             guard try await deal(with: event) else { return .stopped }
             acknowledged = try await acknowledge(event.position, of: page.log, patience)
         }
-        // Events that nobody wants here lie behind the place too, or else they would be looked through again and again.
+        // The place also moves past events that this consumer does not want; otherwise they would be searched again and again.
         if page.next > acknowledged {
             acknowledged = try await acknowledge(page.next, of: page.log, patience)
         }
@@ -149,14 +149,14 @@ struct EventRunner: Service {
         return false
     }
 
-    /// Acknowledges also while this process stops: what was done need not be done again.
+    /// Acknowledges even while this process stops, so that handled events are not handled again.
     private func acknowledge(_ position: Int64, of log: String? = nil, _ patience: Patience) async throws -> Int64 {
         try await patience.persist(until: nil) {
             try await client.acknowledge(position, of: log, consumer: consumer).position
         }
     }
 
-    /// Goes on with the oldest event there is, and says what was missed.
+    /// Goes on with the oldest event that is kept, and reports what was missed.
     private func passOver(_ problem: Problem, _ patience: Patience) async throws -> Int64 {
         guard let oldest = problem.oldest, oldest > 1 else { throw problem }
         console.remark("events before \(oldest) are not kept any more and were missed; going on with that one")

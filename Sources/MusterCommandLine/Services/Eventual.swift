@@ -3,7 +3,7 @@ import Synchronization
 /// A value that one task finds out and others wait for.
 final class Eventual<Value: Sendable>: Sendable {
     private enum State {
-        /// Nobody has told it yet; leads to `known`.
+        /// The value is not known yet; leads to `known`.
         case awaited([Int: CheckedContinuation<Value, any Error>], next: Int)
         /// The value, for good.
         case known(Value)
@@ -30,7 +30,7 @@ final class Eventual<Value: Sendable>: Sendable {
                     case .known(let value):
                         return .success(value)
                     case .awaited(var waiting, let next):
-                        // The cancellation handler may have run already, and found nobody to tell.
+                        // The cancellation handler may have run already, without a continuation to resume.
                         if Task.isCancelled { return .failure(CancellationError()) }
                         waiting[ticket] = continuation
                         state = .awaited(waiting, next: next)
@@ -50,7 +50,7 @@ final class Eventual<Value: Sendable>: Sendable {
         }
     }
 
-    /// Tells the value; a second one changes nothing.
+    /// Sets the value; a second call changes nothing.
     func fulfil(_ value: Value) {
         let waiting: [CheckedContinuation<Value, any Error>] = state.withLock { state in
             guard case .awaited(let waiting, _) = state else { return [] }

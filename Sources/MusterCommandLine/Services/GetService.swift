@@ -3,21 +3,21 @@ import MusterAPI
 import ServiceLifecycle
 import SystemPackage
 
-/// The part of `get` that talks to the coordinator: when it is done, so is the command.
+/// The part of `get` that talks to the coordinator. When it is done, the command is done.
 struct GetService: Service {
     /// The database.
     let postgres: PostgresService
-    /// The port of the coordinator, once it is there.
+    /// The coordinator's port, once it listens.
     let port: Eventual<Int>
-    /// Told the same once the workers may begin.
+    /// Receives the same port once the workers may begin.
     let workPort: Eventual<Int>
     /// The coordinator's token.
     let token: String
-    /// What is wanted.
+    /// The tasks that the user wants.
     let tasks: TaskList
-    /// What is known of that.
+    /// What is known of these tasks.
     let survey: TaskList.Survey
-    /// What is wanted of the transfers.
+    /// The settings of the transfers.
     let transfers: TransferSettings
     /// Where the files go.
     let directory: String
@@ -27,9 +27,9 @@ struct GetService: Service {
     let onFull: OnFull
     /// The workers of this process.
     let own: OwnWorkers
-    /// What the command works with.
+    /// The context of the command.
     let context: CommandContext
-    /// Told how it ended.
+    /// Receives the result.
     let result: Eventual<GetSession.Result>
     /// Where failures are logged.
     let logger: Logger

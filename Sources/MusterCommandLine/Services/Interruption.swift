@@ -1,8 +1,8 @@
 import Glibc
 import UnixSignals
 
-/// Lets work end by Ctrl-C or SIGTERM in good order: the first signal cancels it, so that it can say how far it came; a second one,
-/// which comes later (`StopSignals`), ends the process.
+/// Lets Ctrl-C or SIGTERM end work in good order. The first signal cancels the work, so that it can report how far it came; a later second
+/// signal (`StopSignals`) ends the process.
 enum Interruption {
     /// Runs the work.
     ///

@@ -2,23 +2,23 @@ import Logging
 import MusterAPI
 import MusterCore
 
-/// Tells the coordinator of `up` that a worker's process is gone, so that others go on with its work without waiting until its session expires.
+/// Tells the coordinator of `up` that a worker's process is gone, so that other workers go on with its work before its session expires.
 struct LostWorker: Sendable {
     /// The coordinator's port, once it listens.
     let port: Eventual<Int>
     /// Where it listens.
     let host: String
-    /// Opens it.
+    /// The token for the coordinator.
     let token: String?
-    /// Where it is logged that the session has to expire after all.
+    /// Where failures to tell it are logged; the session then has to expire.
     let logger: Logger
 
-    /// How long that may take: the worker is started again afterwards, under the same name.
+    /// How long that may take; afterwards the worker is started again under the same name.
     private static let limit: Duration = .seconds(30)
-    /// A coordinator that is busy is told again after this.
+    /// The pause before the coordinator is told again after a failure.
     private static let pause: Duration = .milliseconds(200)
 
-    /// Ends the sessions of a worker none of whose processes is there.
+    /// Ends the sessions of a worker that has no process any more.
     func end(_ name: String) async {
         await withTaskGroup(of: Void.self) { tasks in
             tasks.addTask {

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Where the workers of `get` are: it begins without them, and they end before it does.
+/// The phase of the workers of `get`: the command begins before them and ends after them.
 final class OwnWorkers: Sendable {
     private enum Phase {
         /// None of them has a session yet; leads to `working`, or to `ending`.
         case starting
-        /// They can be heard of; leads to `ending`.
+        /// At least one of them has a session; leads to `ending`.
         case working
         /// They were told to end, for good.
         case ending
@@ -14,18 +14,18 @@ final class OwnWorkers: Sendable {
     private let phase = Mutex(Phase.starting)
     private let staying: Mutex<Int>
 
-    /// So many workers that are about to begin.
+    /// A number of workers that are about to begin.
     init(_ count: Int = 1) {
         staying = Mutex(count)
     }
 
-    /// Whether they are about to begin or to end.
+    /// Whether they are about to begin, or are ending.
     var arePassing: Bool { phase.withLock { $0 != .working } }
 
-    /// The first of them is heard of, or should have been by now.
+    /// The first of them has a session, or should have one by now.
     func began() { phase.withLock { if $0 == .starting { $0 = .working } } }
 
-    /// One of them has come to its end. Returns whether nobody is left to go on, though they were not told to end by this command.
+    /// Records that one of them has ended. Returns whether no worker is left although this command did not tell them to end.
     func leave() -> Bool {
         let isLast = staying.withLock { staying in
             staying -= 1

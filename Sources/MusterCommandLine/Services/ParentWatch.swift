@@ -2,20 +2,20 @@ import Dispatch
 import Glibc
 import ServiceLifecycle
 
-/// Ends, and with it the services beside it, when the process that started this one is gone: standard input is a pipe
-/// whose other end that process holds and never writes to, so that its end is noticed in whatever way it ends.
+/// Ends, and so stops the services beside it, when the process that started this one is gone. Standard input is a pipe whose other end the
+/// parent holds and never writes to, so that the end of the parent is noticed however it ends.
 struct ParentWatch: Service {
     /// Runs until the parent is gone, or until shutdown.
     func run() async throws {
         let (ends, continuation) = AsyncStream.makeStream(of: Void.self)
-        // A thread that waits in `poll`, for as long as the process lives: a dispatch source on a pipe whose other end is closed crashes now and
+        // A thread waits in `poll` for as long as the process lives: a dispatch source on a pipe whose other end is closed crashes now and
         // then in libdispatch's event loop.
         DispatchQueue(label: "muster.parent-watch").async {
             var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
             var buffer: [UInt8] = [0]
             while true {
                 guard poll(&input, 1, -1) > 0 else { continue }
-                // 0 is the end of the pipe; an error can only mean that there is none to watch.
+                // 0 is the end of the pipe; an error can only mean that there is no pipe to watch.
                 let count = read(STDIN_FILENO, &buffer, buffer.count)
                 if count == 0 || count < 0 && errno != EINTR && errno != EAGAIN { break }
             }

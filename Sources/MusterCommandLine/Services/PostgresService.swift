@@ -6,31 +6,31 @@ import MusterEmbeddedPostgres
 import ServiceLifecycle
 import SystemPackage
 
-/// The private PostgreSQL of `get` and `up`: starts it, brings its schema up to date, starts it again whenever it dies, and shuts it
-/// down last.
+/// The private PostgreSQL of `get` and `up`. Starts the server, brings its schema up to date, restarts it when it dies, and shuts it down last.
 ///
-/// It is started again as often as it takes, with a pause that grows, unless it can't be as things are: a database that is damaged, or somebody
-/// else's. A first start that fails ends the command, but for one that was killed: nothing says that it can succeed.
+/// It restarts the server any number of times, with a growing pause, unless the server can't start as things are: its database is damaged,
+/// or belongs to another user. A first start that fails ends the command, since nothing says that another one can succeed; a first start
+/// that was killed is repeated.
 ///
-/// It keeps room for the server on its disk, since the files that are fetched may fill that. When there is no room for the
-/// server all the same, it ends with what is missing, or waits, as it is told.
+/// It keeps room for the server on its disk, since the fetched files may fill that. When there is no room for the server all the same, it
+/// ends and says what is missing, or waits, depending on `onFull`.
 struct PostgresService: Service {
     private static let backoff = Backoff(base: .milliseconds(500), maximum: .seconds(30))
-    /// How long it may have run for its death to count as the first one in a row.
+    /// A server that ran longer than this starts a new count of failures when it dies.
     private static let stable: Duration = .seconds(60)
     /// How often the schema is installed again after a lost connection to a server that runs on.
     private static let mostLosses = 5
-    /// How soon it is noticed at the latest that a server has ended whose connections have.
+    /// How long to wait, after connections were lost, to see whether the server has ended.
     private static let dying: Duration = .seconds(1)
-    /// How often its data, and the room on its disk, are looked at.
+    /// How often its data and the room on its disk are checked.
     private static let period: Duration = .milliseconds(250)
-    /// How large its log may grow where it shares the disk with what is fetched. The room that is kept has to do for what is added
-    /// to it once the disk is full, and a checkpoint comes at about half of this.
+    /// The size of its write-ahead log where it shares the disk with the fetched files. The reserved room has to suffice for what is added
+    /// to the log once the disk is full, and a checkpoint comes at about half of this.
     private static let smallLog = ["min_wal_size": "32MB", "max_wal_size": "128MB"]
-    /// How often a start is tried once more whose disk was full meanwhile, and after what time.
+    /// How often a start that failed because the disk filled up meanwhile is repeated, and after what pause.
     private static let mostFullStarts = 5
     private static let fullStartPause: Duration = .milliseconds(100)
-    /// How often a disk that is full is looked at.
+    /// How often a full disk is checked.
     private static let fullPeriod: Duration = .seconds(1)
 
     private let postgres: EmbeddedPostgres
@@ -45,12 +45,12 @@ struct PostgresService: Service {
     ///
     /// - Parameters:
     ///   - stopLimit: how long a shutdown may take until the server is stopped without its final checkpoint.
-    ///   - isSmall: whether it takes no more of the disk than it must, for what is fetched is there too.
-    ///   - room: told whether its disk has room for it.
+    ///   - isSmall: whether it takes as little of the disk as possible, because the fetched files are there too.
+    ///   - room: receives whether its disk has room for it.
     ///   - onFull: what happens when there is none.
-    ///   - database: told the connection string once the schema is up to date.
-    ///   - damage: what the server has told somebody of damage to its files, once it has.
-    ///   - remark: told what a person should know.
+    ///   - database: receives the connection string once the schema is up to date.
+    ///   - damage: what the server has reported to a client about damage to its files, once it has.
+    ///   - remark: receives messages for the user.
     init(
         stateDirectory: FilePath,
         environment: [String: String],
@@ -63,7 +63,7 @@ struct PostgresService: Service {
         remark: @escaping @Sendable (String) -> Void,
         logger: Logger
     ) {
-        // It is meant for other servers, and a connection string can't gainsay all of it: a service, or another address.
+        // These variables are meant for other servers, and a connection string can't override all of them: a service, or another address.
         for name in Self.readByLibpq { unsetenv(name) }
         postgres = EmbeddedPostgres(
             stateDirectory: stateDirectory,
@@ -80,7 +80,7 @@ struct PostgresService: Service {
         self.logger = logger
     }
 
-    /// What libpq reads in the environment (PostgreSQL's documentation, "Environment Variables" of libpq), or a server and its programs do.
+    /// The variables that libpq reads (PostgreSQL's documentation, "Environment Variables" of libpq), or that a server and its programs read.
     private static let readByLibpq =
         [
             "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGPASSFILE", "PGREQUIREAUTH",
@@ -94,12 +94,12 @@ struct PostgresService: Service {
             "PGOAUTHDEBUG", "PGOAUTHCAFILE", "PGDATA", "PG_COLOR", "PG_COLORS",
         ]
 
-    /// The schema that a copied database has before its first use.
+    /// The schema, installed in the template that new databases are copied from.
     private static let schema = ClusterContent(digest: SchemaMigration.build) { endpoint in
         _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
     }
 
-    /// How such a server is tuned.
+    /// The configuration of the server.
     private static func configuration(stopLimit: Duration, isSmall: Bool) -> EmbeddedPostgres.Configuration {
         var configuration = EmbeddedPostgres.Configuration()
         configuration.stopLimit = stopLimit
@@ -137,7 +137,7 @@ struct PostgresService: Service {
                 }
                 failures += 1
                 let delay = Self.backoff.delay(failures: failures, random: 1)
-                // What it lacks is told once it does not start for it.
+                // A lack of room is reported when it keeps the server from starting.
                 if room.lack == nil {
                     remark(
                         "\(end); it is started again"
@@ -151,7 +151,8 @@ struct PostgresService: Service {
         }
     }
 
-    /// What became of the data, if somebody has removed, replaced or damaged it while it was used: what is read of it then means nothing.
+    /// The error of data that was removed, replaced or damaged while it was used; what is read of it then means nothing. `nil` while the
+    /// data is sound.
     func replacement() async -> (any Error)? {
         do {
             try await postgres.checkData()
@@ -163,10 +164,11 @@ struct PostgresService: Service {
         }
     }
 
-    /// The error that says that the data is damaged, and what to type; `nil` without a server.
+    /// The error that the data is damaged, with the command to type; `nil` without a server.
     func damage(_ reason: String) async -> (any Error)? { await postgres.damaged(reason) }
 
-    /// Brings the schema up to date, makes sure that all rows are there, and tells a database that can't be used from one that fails otherwise. False if the server has ended meanwhile.
+    /// Brings the schema up to date, checks that all rows are there, and distinguishes an unusable database from other failures. False if
+    /// the server has ended meanwhile.
     private func migrate(_ endpoint: EmbeddedPostgres.Endpoint, losses: Int = 0) async throws -> Bool {
         do {
             _ = try await SchemaMigration.migrate(database: endpoint.conninfo)
@@ -177,7 +179,7 @@ struct PostgresService: Service {
             if let trouble = try await postgres.trouble(telling: "\(error)") { throw trouble }
             if hasEnded { return false }
             if losses < Self.mostLosses, SchemaMigration.isConnectionLoss(error) {
-                // One of its processes was killed, and takes the others along.
+                // One of the server's processes was killed, which ends the other connections too.
                 try await Task.sleep(for: Self.backoff.delay(failures: losses + 1, random: 1))
                 return try await migrate(endpoint, losses: losses + 1)
             }
@@ -202,9 +204,10 @@ struct PostgresService: Service {
                 room.found(error, isRunning: false)
                 try await Task.sleep(for: Self.fullPeriod)
             } catch {
-                // A shutdown ends what the schema waits for, too.
+                // A shutdown also ends what the schema waits for.
                 try Task.checkCancellation()
-                // The disk was filled meanwhile. The next start looks for room first, what was kept for the server included, and says what is missing.
+                // The disk filled up meanwhile. The next start checks the room first, including what was reserved for the server, and says
+                // what is missing.
                 guard fullStarts < Self.mostFullStarts, await postgres.lacksRoom(behind: error) else { throw error }
                 fullStarts += 1
                 await postgres.stop(.immediate)
@@ -221,13 +224,13 @@ struct PostgresService: Service {
         }
     }
 
-    /// How a server came to its end.
+    /// Why a server ended.
     private enum End {
         /// It has died.
         case ofItself
         /// This service was shut down.
         case stopped
-        /// Its data is not there any more, or damaged, as the error says.
+        /// Its data is gone or damaged, as the error says.
         case replaced(any Error)
     }
 
@@ -249,7 +252,7 @@ struct PostgresService: Service {
                 end = found
                 break
             }
-            // Stopping the server is also what ends the wait for it. What stands in the place of its data is not for it to write to.
+            // Stopping the server also ends the task that waits for it. A server whose data was replaced must not write to the replacement.
             switch end {
             case .ofItself: break
             case .stopped: await postgres.stop()
@@ -260,7 +263,7 @@ struct PostgresService: Service {
         }
     }
 
-    /// Looks after the data of the server, and after the room that is kept for it, until it is cancelled.
+    /// Checks the data of the server and maintains the room reserved for it, until it is cancelled.
     private func tend() async -> End? {
         while (try? await Task.sleep(for: Self.period)) != nil {
             if let replacement = await replacement() { return .replaced(replacement) }

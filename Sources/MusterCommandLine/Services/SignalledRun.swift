@@ -7,10 +7,10 @@ import UnixSignals
 
 /// Runs services until they are done or a signal asks them to stop.
 ///
-/// The first SIGINT or SIGTERM stops them gracefully, the last one first; the end of the time they have for it cancels them, and a second
-/// signal (`StopSignals`) leaves them two seconds of that; whatever is left then ends with the process.
+/// The first SIGINT or SIGTERM stops them gracefully, the last one first. They are cancelled when their time for that is over; a second
+/// signal (`StopSignals`) cuts it to two seconds. Services that still run then end with the process.
 struct SignalledRun {
-    /// How it ended.
+    /// How the run ended.
     enum End: Sendable, Hashable {
         /// The services were done.
         case finished
@@ -18,17 +18,17 @@ struct SignalledRun {
         case signalled(UnixSignal)
     }
 
-    /// The services, started in this order and stopped in the reverse one.
+    /// The services, started in this order and stopped in the reverse order.
     let services: [any Service]
     /// How long they have to stop gracefully.
     let grace: Duration
-    /// Called before the process ends although a service has not.
+    /// Called before the process ends while a service still runs.
     var onOverdue: @Sendable () -> Void = {}
     /// Where the lifecycle is logged.
     let logger: Logger
 
-    /// How long they have after a second signal: a worker gives back what it holds as soon as a coordinator answers, and others would wait for its session to
-    /// expire otherwise.
+    /// How long they have after a second signal: a worker gives back its leases as soon as a coordinator answers; otherwise other workers
+    /// would wait for its session to expire.
     private static let hurriedGrace: Duration = .seconds(2)
     /// How long they have to end once they were cancelled.
     private static let cancellationGrace: Duration = .seconds(2)
@@ -36,16 +36,16 @@ struct SignalledRun {
     private enum Outcome: Sendable {
         /// The services have ended.
         case services(Result<Void, any Error>)
-        /// One of those that watch has nothing more to do.
+        /// A watching task is done.
         case watcher
     }
 
-    /// Runs them to the end.
+    /// Runs the services until they end.
     ///
     /// - Throws: the first error of a service, after the others were stopped.
     func run() async throws -> End {
-        // Every service is stopped gracefully when another one ends, whether well or not: only so are a worker's leases
-        // given back and the database shut down. Where the database itself is lost, there is nobody to give anything back to.
+        // The end of any service, whether well or not, stops the others gracefully: only then are a worker's leases given back and the
+        // database shut down. When the database itself is lost, leases can't be given back.
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map {
@@ -109,7 +109,7 @@ struct SignalledRun {
                 }
             }
             tasks.addTask {
-                // Either way the group is to be cancelled; if it has ended, that changes nothing.
+                // The group is cancelled in either case; if it has ended, that changes nothing.
                 _ = try? await hurry.value()
                 return nil
             }
@@ -122,14 +122,14 @@ struct SignalledRun {
         }
     }
 
-    /// Cancels the group at the end of the time that it has after a signal.
+    /// Cancels the group when its time after a signal is over.
     private func hurryGroup(_ time: Duration, after signal: Eventual<UnixSignal>, _ hurry: Eventual<Bool>) async {
         guard (try? await signal.value()) != nil, (try? await Task.sleep(for: time)) != nil else { return }
         logger.warning("stop.hurried")
         hurry.fulfil(true)
     }
 
-    /// The last resort against a service that does not end; whatever this process has started notices its end.
+    /// The last resort against a service that does not end. Every process that this one has started notices its end.
     private func endProcess(after received: Eventual<UnixSignal>) async {
         guard let signal = try? await received.value() else { return }
         guard (try? await Task.sleep(for: grace + Self.cancellationGrace)) != nil else { return }

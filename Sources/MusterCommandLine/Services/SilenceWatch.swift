@@ -2,25 +2,25 @@ import MusterAPI
 import MusterCore
 import ServiceLifecycle
 
-/// Tells when nothing is heard of the workers of `up` although their processes are there, and when they are heard of again.
+/// Reports when the workers of `up` are silent although their processes are there, and when they are heard of again.
 struct SilenceWatch: Service {
-    /// What is told of a worker.
+    /// What is reported of a worker.
     enum News: Hashable, Sendable {
-        /// Nothing has been heard of it for so long.
+        /// It has not been heard of for this long.
         case silent(name: String, Duration)
         /// It is heard of again.
         case heard(name: String)
     }
 
-    /// The workers that were said to be silent.
+    /// The workers that were reported as silent.
     struct Told: Sendable {
         private var names: Set<String> = []
 
-        /// Nobody yet.
+        /// No worker yet.
         init() {}
 
-        /// What there is to be told of the live workers: each silence once. A worker that is gone was silent, if anything was told of it, and stays
-        /// so until it is back. One that was started again has two sessions for a while.
+        /// What there is to report of the live workers: each silence once. A worker that is gone and was reported as silent stays so until
+        /// it is back. A worker that was started again has two sessions for a while.
         mutating func news(_ workers: [WorkerDocument], own: Set<String>, now: Timestamp) -> [News] {
             var news: [News] = []
             for (name, sessions) in Dictionary(grouping: workers, by: \.name).sorted(by: { $0.key < $1.key })
@@ -40,16 +40,16 @@ struct SilenceWatch: Service {
     let port: Eventual<Int>
     /// Where it listens.
     let host: String
-    /// Opens it.
+    /// The token for the coordinator.
     let token: String?
-    /// Whether there is room for the database: without, nothing that workers report can be stored.
+    /// Whether there is room for the database: without it, nothing that workers report can be stored.
     let room: DatabaseRoom
     /// The workers' names.
     let workers: Set<String>
-    /// Told what happens.
+    /// Receives the news.
     let report: @Sendable (News) -> Void
 
-    /// How often the workers are looked at.
+    /// How often the workers are queried.
     private static let period: Duration = .seconds(3)
 
     /// Watches until shutdown.
@@ -60,11 +60,11 @@ struct SilenceWatch: Service {
                 try await CommandContext.withClient(servers: [address.url], tokens: .common(token)) { client in
                     var told = Told()
                     while true {
-                        // What lacked room at the beginning of a period may not have been heard of by its end.
+                        // Workers may be unheard of at the end of a period because room was lacking at its beginning.
                         let lacked = room.lack != nil
                         try await Task.sleep(for: Self.period)
                         if lacked || room.lack != nil { continue }
-                        // A coordinator that does not answer says so itself.
+                        // A coordinator that does not answer is reported elsewhere.
                         let live = try? await Page.all { try await client.workers(after: $0, limit: Limits.pageSize) }
                         for news in told.news(live ?? [], own: workers, now: .ofThisMachine) { report(news) }
                     }

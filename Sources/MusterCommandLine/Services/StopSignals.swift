@@ -4,21 +4,21 @@ import UnixSignals
 struct StopSignals: Sendable {
     /// What a signal means.
     enum Wish: Sendable, Hashable {
-        /// It is to end in good order.
+        /// The command is to end in good order.
         case end(UnixSignal)
-        /// Somebody won't wait for that.
+        /// The command is to end without waiting for that.
         case hurry(UnixSignal)
     }
 
-    /// Makes wishes of signals.
+    /// Turns signals into wishes.
     struct Reading {
-        /// For how long a further signal means the same as the first one. `timeout` sends its own to the process and to the process group, and a terminal's
-        /// Ctrl-C may come twice as well.
+        /// For how long a further signal counts as the first one. `timeout` sends its signal to the process and to the process group, and a
+        /// terminal's Ctrl-C may come twice as well.
         static let same: Duration = .seconds(1)
 
         private var first: ContinuousClock.Instant?
 
-        /// What a signal means at a moment; `nil` when it says nothing new.
+        /// What a signal means at a moment; `nil` when it adds nothing.
         mutating func wish(_ signal: UnixSignal, at now: ContinuousClock.Instant) -> Wish? {
             guard let first else {
                 first = now
@@ -30,12 +30,12 @@ struct StopSignals: Sendable {
 
     private let signals: UnixSignalsSequence
 
-    /// Traps the signals. To be called before anything starts: a signal must never find half of it unwatched.
+    /// Traps the signals. To be called before any service starts, so that no signal finds a part of the command unwatched.
     init() async {
         signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
     }
 
-    /// Tells every wish, until the task is cancelled.
+    /// Passes on every wish, until the task is cancelled.
     func watch(_ told: (Wish) async -> Void) async {
         var reading = Reading()
         for await signal in signals {

@@ -7,9 +7,9 @@ import SystemPackage
 /// The token that `get` and `up` make for their coordinator, as a file that only its user can read
 /// (docs/adr/0019-pages-and-strangers.md).
 ///
-/// The file of a data directory lasts, so that workers go on after a restart. The published one is found by commands of the same
-/// user under the coordinator's address. Its coordinator holds it locked: a file without a lock is what a dead one has left, and its
-/// token must not be sent to whatever listens there now.
+/// The file of a data directory lasts, so that workers go on after a restart. Commands of the same user find the published file under the
+/// coordinator's address. The coordinator holds that file locked: a file without a lock was left by a dead coordinator, and its token must
+/// not be sent to a process that listens there now.
 final class TokenFile: Sendable {
     private let descriptor: FileDescriptor
     private let path: FilePath
@@ -20,17 +20,17 @@ final class TokenFile: Sendable {
     }
 
     deinit {
-        // Gone before the lock is, so that a successor at this address never loses its own.
+        // Removed before the lock is released, so that a successor at this address never loses its own file.
         _ = unlink(path.string)
         try? descriptor.close()
     }
 
     /// The most bytes of a token.
     private static let limitBytes = 4_096
-    /// What it is called in a data directory.
+    /// The file's name in a data directory.
     private static let name = "token"
 
-    /// The lasting token of a data directory; made when there is none, or when others could have read it.
+    /// The lasting token of a data directory; made when there is none, or when another user could have read it.
     static func lasting(in directory: FilePath) throws(CommandFailure) -> String {
         let path = directory.appending(name)
         do {
@@ -60,7 +60,7 @@ final class TokenFile: Sendable {
                 path, .readWrite, options: [.create, .noFollow, .closeOnExec], permissions: .ownerReadWrite)
             do {
                 guard flock(descriptor.rawValue, LOCK_EX) == 0 else { throw Errno(rawValue: errno) }
-                // The one before may have taken its file away in the meantime.
+                // The previous coordinator may have removed its file in the meantime.
                 var (own, named) = (stat(), stat())
                 guard fstat(descriptor.rawValue, &own) == 0 else { throw Errno(rawValue: errno) }
                 guard lstat(path.string, &named) == 0, own.st_ino == named.st_ino else {
@@ -78,7 +78,7 @@ final class TokenFile: Sendable {
         }
     }
 
-    /// Publishes a token; where that can't be done, commands have to be told the token.
+    /// Publishes a token. If that fails, the user has to give the token to commands.
     static func published(
         _ token: String, at address: ListenAddress, environment: [String: String], logger: Logger
     ) -> TokenFile? {
@@ -91,7 +91,7 @@ final class TokenFile: Sendable {
         }
     }
 
-    /// The token of the coordinator at a base URL, if it is one of this user on this machine, and lives.
+    /// The token of the coordinator at a base URL, if it is a living coordinator of this user on this machine.
     static func find(server: String, environment: [String: String]) -> String? {
         guard let name = key(server: server) else { return nil }
         let directory = runtimeDirectory(environment)
@@ -116,14 +116,14 @@ final class TokenFile: Sendable {
         "\(host.lowercased() == "localhost" ? "127.0.0.1" : host)_\(port).token"
     }
 
-    /// A directory of this user and this boot. The variable is missing in jobs and services although the directory is there.
+    /// A directory of this user and this boot. `XDG_RUNTIME_DIR` is missing in jobs and services although the directory is there.
     private static func runtimeDirectory(_ environment: [String: String]) -> FilePath {
         if let path = environment["XDG_RUNTIME_DIR"], path.hasPrefix("/") { return FilePath(path).appending("muster") }
         let usual = FilePath("/run/user/\(geteuid())")
         return isPrivate(usual, type: S_IFDIR) ? usual.appending("muster") : FilePath("/tmp/muster-\(geteuid())")
     }
 
-    /// Reads a token that nobody else could have read or written.
+    /// Reads a token, if no other user could have read or written its file.
     private static func read(_ path: FilePath, ofLiving: Bool = false) throws -> String {
         let descriptor = try FileDescriptor.open(path, .readOnly, options: [.noFollow, .closeOnExec, .nonBlocking])
         return try descriptor.closeAfter {
@@ -149,10 +149,10 @@ final class TokenFile: Sendable {
 }
 
 extension CoordinatorConfiguration {
-    /// Whether it is one for this machine, and was given no token.
+    /// Whether the coordinator serves this machine only and was given no token.
     var takesOwnToken: Bool { adminToken == nil && isLoopback }
 
-    /// Takes a token that was made for it. Its own workers get one that opens less, unless they were given one.
+    /// Sets a token that was made for this coordinator. Its own workers get another token with fewer rights, unless they were given one.
     mutating func use(ownToken token: String) {
         adminToken = token
         if workerToken == nil { workerToken = RandomToken.make() }

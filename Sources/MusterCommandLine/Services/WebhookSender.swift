@@ -2,17 +2,17 @@ import MusterCoordinator
 import MusterCore
 import MusterCurl
 
-/// Posts deliveries of events over libcurl, to addresses that the guard allows: row 39 of the range contract holds for receivers too.
+/// Posts deliveries of events over libcurl, to addresses that the guard allows: row 39 of the range contract applies to receivers too.
 ///
-/// The guard is asked for every address at the moment of connecting: what a name resolved to when the subscription was made
-/// says nothing of what it resolves to now. No proxy is used, since it would do the resolving.
+/// The guard checks every address at the moment of connecting: the address that a name had when the subscription was made may have changed.
+/// No proxy is used, since the proxy would resolve the name.
 struct WebhookSender: Sendable {
     private let client: CurlClient
     private let addressGuard: AddressGuard
 
-    /// Starts the sender's thread, which ends when nobody has the sender any more.
+    /// Starts the sender's thread, which ends with the last copy of the sender.
     ///
-    /// - Throws: `CommandFailure.other` when libcurl or the system has no room for it.
+    /// - Throws: `CommandFailure.other` when libcurl or the system lacks the resources for it.
     init(addressGuard: AddressGuard) throws(CommandFailure) {
         do {
             client = CurlClient(loop: try CurlLoop(), userAgent: "muster/\(MusterVersion.current)")
@@ -22,7 +22,7 @@ struct WebhookSender: Sendable {
         self.addressGuard = addressGuard
     }
 
-    /// What a coordinator delivers by.
+    /// The function by which a coordinator delivers.
     var post: WebhookSend {
         { request in await outcome(of: request) }
     }

@@ -4,40 +4,40 @@ import ServiceLifecycle
 import Subprocess
 import SystemPackage
 
-/// Worker processes of `up`: started once the coordinator listens, restarted when they die, drained at shutdown. One that was told to leave
-/// (`muster drain`) stays away.
+/// Worker processes of `up`: started once the coordinator listens, restarted when they die, drained at shutdown. A worker that was told to
+/// leave (`muster drain`) stays away.
 struct WorkerProcesses: Service {
-    /// What happens to them, for the operator.
+    /// What happens to a worker process, for the operator.
     enum News: Sendable {
         /// A process runs.
         case started(name: String, processID: Int32)
-        /// It ended, and is started again after a while.
+        /// It ended, and is started again after a pause.
         case ended(name: String, status: String)
         /// It was told to leave, and has.
         case left(name: String)
     }
 
-    /// How many there are.
+    /// The number of workers.
     let count: Int
-    /// Ready once the coordinator accepts requests.
+    /// The coordinator's port, once it accepts requests.
     let port: Eventual<Int>
     /// This program.
     let program: FilePath
-    /// The arguments of the worker with a name.
+    /// The arguments of a worker with a name, for a coordinator at a port.
     let arguments: @Sendable (_ name: String, _ port: Int) -> [String]
-    /// The token of workers, which they are given in their environment: an argument could be read by everybody.
+    /// The token of workers, passed in their environment: every user could read an argument.
     let token: String?
     /// How long a worker has to drain before it is killed.
     let drainLimit: Duration
-    /// Told of a worker whose process has ended by itself, before it is started again.
+    /// Called for a worker whose process has ended by itself, before it is started again.
     let lose: @Sendable (_ name: String) async -> Void
-    /// Told what happens.
+    /// Receives the news.
     let report: @Sendable (News) -> Void
     /// Where failures are logged.
     let logger: Logger
 
     private static let backoff = Backoff(base: .milliseconds(500), maximum: .seconds(30))
-    /// How long a worker must have lived for its death to count as the first one in a row.
+    /// A worker that lived longer than this starts a new count of failures when it dies.
     private static let stable: Duration = .seconds(60)
 
     /// The name of a worker of `up`.
@@ -57,7 +57,7 @@ struct WorkerProcesses: Service {
         try? await gracefulShutdown()
     }
 
-    /// What workers find in their environment otherwise than this process. They have no use for the administrators' token.
+    /// How the workers' environment differs from that of this process. They have no use for the administrators' token.
     static func variables(token: String?) -> [Environment.Key: String?] {
         ["MUSTER_WORKER_TOKEN": token, "MUSTER_TOKEN": nil]
     }
@@ -70,7 +70,7 @@ struct WorkerProcesses: Service {
             let status: String
             do {
                 let ended = try await live(name, port: port)
-                // A worker ends well only when somebody told it to.
+                // A worker succeeds only when it was told to end.
                 if ended.isSuccess, !Task.isShuttingDownGracefully { return report(.left(name: name)) }
                 status = "\(ended)"
             } catch {
@@ -88,7 +88,7 @@ struct WorkerProcesses: Service {
     /// One life of a worker, from its start to its end.
     private func live(_ name: String, port: Int) async throws -> TerminationStatus {
         var options = PlatformOptions()
-        // A group of its own: Ctrl-C is for this process, which then drains the workers in order.
+        // Its own process group: Ctrl-C is for this process, which then drains the workers in order.
         options.processGroupID = 0
         let drainLimit = drainLimit
         let result = try await Subprocess.run(
@@ -96,7 +96,7 @@ struct WorkerProcesses: Service {
             arguments: Arguments(executablePathOverride: "muster", remainingValues: arguments(name, port)),
             environment: .inherit.updating(Self.variables(token: token)),
             platformOptions: options,
-            // The pipe that nobody writes to: its end tells the worker that this process is gone.
+            // A pipe that is never written to: its end tells the worker that this process is gone.
             input: .inputWriter,
             output: .sequence,
             error: .currentStandardError
@@ -113,7 +113,7 @@ struct WorkerProcesses: Service {
                 }
                 tasks.addTask {
                     guard (try? await gracefulShutdown()) != nil else { return }
-                    // A worker that has just ended by itself can't be signalled, which is as good.
+                    // A worker that has just ended by itself can't be signalled, and needs no signal.
                     try? execution.send(signal: .terminate)
                     guard (try? await Task.sleep(for: drainLimit)) != nil else { return }
                     logger.warning("worker.killed", metadata: ["worker": "\(name)"])

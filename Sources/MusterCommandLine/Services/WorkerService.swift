@@ -2,11 +2,11 @@ import Logging
 import MusterWorker
 import ServiceLifecycle
 
-/// A worker in this process, for a coordinator in this process: it waits for that first.
+/// A worker in this process, for a coordinator in this process: it waits for the coordinator first.
 struct WorkerService: Service {
-    /// The port of the coordinator, once it is there.
+    /// The coordinator's port, once it listens.
     let port: Eventual<Int>
-    /// Told when the worker is to end.
+    /// Informed when the worker is to end, and when it has ended.
     let own: OwnWorkers
     /// The worker for a coordinator at a URL.
     let configuration: @Sendable (_ server: String) -> WorkerConfiguration

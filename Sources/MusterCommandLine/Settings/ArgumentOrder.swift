@@ -11,8 +11,8 @@ enum ArgumentOrder {
         "deliveries": ["replay", "list"],
     ]
 
-    /// The arguments with leading global options moved behind the command. Anything else in front of the command, such
-    /// as `--help`, leaves them as they are, for the parser to judge.
+    /// The arguments with leading global options moved behind the command. With any other argument before the command, such as `--help`,
+    /// they stay unchanged, and the parser decides.
     static func normalized(_ arguments: [String]) -> [String] {
         var leading: [String] = []
         var index = 0

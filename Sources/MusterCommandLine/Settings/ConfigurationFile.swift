@@ -3,11 +3,11 @@ import MusterCore
 
 /// A configuration file: a JSON object whose keys are the options' long names.
 ///
-/// An object under a command's name holds for that command only, and wins over the file's other values:
-/// `{"server": "http://10.0.0.1:7300", "work": {"sink": ["default=/srv/files"]}}`. A key that no option has is refused,
-/// so that a misspelt wish is never silently dropped.
+/// An object under a command's name applies to that command only, and overrides the file's other values: `{"server":
+/// "http://10.0.0.1:7300", "work": {"sink": ["default=/srv/files"]}}`. A key that is no option is refused, so that a misspelt key is never
+/// silently ignored.
 struct ConfigurationFile {
-    /// The texts of each setting, as the command line would have them.
+    /// The texts of each setting, as they would stand on the command line.
     let values: [SettingName: [String]]
 
     /// The longest file that is read, in bytes.
@@ -35,7 +35,7 @@ struct ConfigurationFile {
         var values: [SettingName: [String]] = [:]
         for (key, value) in fields {
             if commands.contains(key), case .object(let section) = value {
-                // Sections of other commands are checked too: a mistake in them must not wait for its day.
+                // Sections of other commands are checked too, so that mistakes in them are found now.
                 for (inner, value) in section {
                     let (name, texts) = try Self.entry(inner, value, place: "\(key).\(inner)", path: path)
                     if key == command { values[name] = texts }

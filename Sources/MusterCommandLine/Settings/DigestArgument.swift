@@ -1,6 +1,6 @@
 import MusterCore
 
-/// A digest on the command line: `sha256:HEX`, or `SHA-256:HEX` as others write it.
+/// A digest on the command line: `sha256:HEX`, or `SHA-256:HEX` as other programs write it.
 struct DigestArgument: Hashable, Sendable {
     /// The digest.
     let digest: ContentDigest
@@ -25,6 +25,6 @@ struct DigestArgument: Hashable, Sendable {
         self.digest = digest
     }
 
-    /// The digest as a task's document has it.
+    /// The digest in the form of a task's document.
     var document: [String: String] { [digest.algorithm.rawValue: digest.hexadecimal] }
 }

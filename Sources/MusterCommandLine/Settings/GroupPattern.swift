@@ -5,7 +5,7 @@ struct GroupPattern: Hashable, Sendable {
     /// The pattern as it is typed.
     let text: String
 
-    /// Checks a pattern: what stands there besides the two signs must be able to stand in a name.
+    /// Checks a pattern: its other characters must be allowed in a name.
     init(_ text: String) throws(CommandFailure) {
         let name = String(text.map { $0 == "*" || $0 == "?" ? "x" : $0 })
         guard NameRule.accepts(name) else {
@@ -16,11 +16,11 @@ struct GroupPattern: Hashable, Sendable {
 }
 
 extension EventType {
-    /// The types that there are, as people type them. A type that came later is written whole.
+    /// The known types in their short form. A type that a newer version adds is written in full.
     static var words: [String] { allCases.map(\.short) }
 
-    /// `group.succeeded` as `dev.muster.group.succeeded.v1`; what is whole stays. `nil` when one of them is neither whole nor
-    /// known: a subscription to a mistyped type would wait for ever.
+    /// Expands `group.succeeded` to `dev.muster.group.succeeded.v1`; full types stay. `nil` when a type is neither full nor known: a
+    /// subscription to a mistyped type would wait for ever.
     static func full(_ types: [String]) -> [String]? {
         var full: [String] = []
         for type in types {
@@ -37,7 +37,7 @@ extension EventType {
 }
 
 extension Settings {
-    /// The types of events that are wanted; none for all of them.
+    /// The wanted types of events; empty for all types.
     func eventTypes() throws(CommandFailure) -> [String] {
         guard let types = EventType.full(words(.types)) else {
             throw refusal(.types, "must be some of \(EventType.words.joined(separator: ", "))")

@@ -2,9 +2,9 @@ import MusterAPI
 import MusterCore
 
 extension Settings {
-    /// What is wanted of a group: its place among the others, what it may use and when, its deadline, and what it waits for.
+    /// The settings of a group: its priority and weight, its limits, its deadline, and the groups that it waits for.
     ///
-    /// - Parameter standingZone: the zone in which clocks are read when none is named.
+    /// - Parameter standingZone: the zone in which times of day are read when none is named.
     /// - Throws: `CommandFailure.usage` with the option and the rule.
     func groupPatch(standingZone: String = defaultTimeZone) throws(CommandFailure) -> GroupPatch {
         let zone = text(.timeZone) ?? standingZone
@@ -29,7 +29,7 @@ extension Settings {
         )
     }
 
-    /// The zone in which clocks are read where none was ever named.
+    /// The zone in which times of day are read if none was ever named.
     static let defaultTimeZone = "UTC"
 
     private func window(_ zone: String) throws(CommandFailure) -> TimeWindow? {
@@ -53,14 +53,14 @@ extension Settings {
         return entries.isEmpty ? nil : entries
     }
 
-    /// The text as it was typed: the database's clock counts it (I11).
+    /// The text as it was typed: the database's clock counts the time (I11).
     private func groupDeadline() throws(CommandFailure) -> String? {
         guard let duration = try duration(.deadline) else { return nil }
         guard Limits.groupDeadline.contains(duration) else { throw refusal(.deadline, "must be from 1s to 3650d") }
         return text(.deadline)
     }
 
-    /// The groups to wait for; an empty list for `none`, `nil` when nothing was said.
+    /// The groups to wait for; an empty list for `none`, `nil` when the option is absent.
     private func prerequisites() throws(CommandFailure) -> [PrerequisiteRequest]? {
         let words = words(.after)
         if words == [Self.noneWord] { return [] }
@@ -79,7 +79,7 @@ extension Settings {
 }
 
 extension GroupPatch {
-    /// The same for a group that is about to be made, where taking something away says nothing.
+    /// Applies the patch to the request for a new group, for which a cleared field is the same as an absent one.
     func apply(to request: inout GroupRequest) {
         request.priority = priority
         request.weight = weight
@@ -97,6 +97,6 @@ extension GroupPatch {
 }
 
 extension GroupLimits {
-    /// The zone in which the clocks of a group are read: that of its window, or of its rates by the time of day.
+    /// The zone in which a group's times of day are read: that of its window, or of its timetable of rates.
     var standingZone: String? { between?.timeZone ?? timetable?.lazy.compactMap(\.timeZone).first }
 }

@@ -5,7 +5,7 @@ import MusterCore
 struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// A name or an address, without brackets.
     let host: String
-    /// The port; 0 takes any that is free.
+    /// The port; 0 means any free port.
     let port: Int
 
     /// An address.
@@ -35,7 +35,7 @@ struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address as it is typed.
     var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Whether it stands for all addresses of the machine.
+    /// Whether it means all addresses of the machine.
     var isWildcard: Bool { host == "0.0.0.0" || host == "::" }
 
     /// The base URL of a coordinator that listens there, for processes of the same machine.
@@ -48,22 +48,22 @@ struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The name that this machine has for itself.
+/// The host name of this machine.
 enum MachineName {
     /// The name; `nil` if it has none.
     static var text: String? {
-        // A byte more than is filled, so that the text always ends.
+        // One byte stays unfilled, so that the text is always terminated.
         var buffer = [CChar](repeating: 0, count: 256)
         guard gethostname(&buffer, buffer.count - 1) == 0 else { return nil }
         let bytes = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
         return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The names by which other machines may ask for this one: its name, and the name without its domain. Nobody else can lead either to
-    /// an address, as far as names of hosts can be trusted at all (adr/0019).
+    /// The names by which other machines may address this one: its name, and the name without its domain. No other party can make either
+    /// resolve to an address, as far as host names can be trusted at all (adr/0019).
     static var hosts: [String] { text.map(hosts(of:)) ?? [] }
 
-    /// The same of a machine of that name.
+    /// These names for a machine of that name.
     static func hosts(of name: String) -> [String] {
         guard NameRule.accepts(name), !name.hasPrefix("."), !name.contains("_") else { return [] }
         let label = String(name.prefix { $0 != "." })

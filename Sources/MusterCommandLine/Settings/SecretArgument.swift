@@ -2,7 +2,7 @@ import MusterCore
 
 /// A secret on the command line: a value, or a reference `env:NAME` or `file:PATH` that the worker resolves.
 enum SecretArgument {
-    /// The secret, a relative path in it meant from `base`.
+    /// The secret; a relative path in it is resolved against `base`.
     static func secret(_ text: String, base: String) -> Secret {
         let secret = Secret(text)
         switch secret.form {
@@ -27,9 +27,9 @@ enum SecretArgument {
         return (name, secret(value, base: base))
     }
 
-    /// `NAME:SECRET`; with nothing behind the colon the password is empty.
+    /// `NAME:SECRET`; nothing after the colon means an empty password.
     ///
-    /// - Throws: `CommandFailure.usage` where no colon says what the password is.
+    /// - Throws: `CommandFailure.usage` without a colon.
     static func user(_ text: String, base: String) throws(CommandFailure) -> (user: String, password: Secret) {
         guard let colon = text.firstIndex(of: ":") else {
             throw .usage("--user has no password: NAME:PASSWORD, NAME:env:VARIABLE, or NAME: for an empty one")

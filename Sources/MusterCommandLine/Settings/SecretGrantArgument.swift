@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import MusterWorker
 
-/// `WHAT=RECEIVER`: a variable or a directory of secrets, and the origin that may receive it; `*` is any.
+/// `WHAT=RECEIVER`: a variable or a directory of secrets, and the origin that may receive it; `*` is any origin.
 enum SecretGrantArgument {
     /// Both parts of an argument.
     ///
@@ -26,7 +26,7 @@ enum SecretGrantArgument {
 }
 
 extension Settings {
-    /// What groups may refer to on this machine's workers.
+    /// The secrets that groups may refer to on this machine's workers.
     func secretGrants(base: String) throws(CommandFailure) -> SecretGrants {
         var grants = SecretGrants()
         for text in words(.secretVariable) {
@@ -48,12 +48,12 @@ extension FetchOptions {
             + [proxy, credentials?.password].compactMap { $0 }
     }
 
-    /// The files that secrets are read of.
+    /// The files from which secrets are read.
     var secretFiles: [String] {
         secrets.compactMap { if case .file(let path) = $0.form { path } else { nil } }.sorted()
     }
 
-    /// What these options refer to: what the command line names, a person may have sent where the person says.
+    /// Grants for the secrets and files that these options refer to: what the user names on the command line may be sent where the user says.
     var grants: SecretGrants {
         var grants = SecretGrants()
         for secret in secrets { grants.add(secret) }

@@ -1,7 +1,7 @@
 /// Everything that can be set on the command line, in the environment and in a configuration file.
 ///
-/// The raw value is the option's long name and the key in the file; the environment variable, where there is one, is `MUSTER_` and
-/// the same in capitals, with underscores.
+/// The raw value is the option's long name and the key in the file. The environment variable, if there is one, is `MUSTER_` and the raw
+/// value in capitals, with underscores.
 enum SettingName: String, CaseIterable, Sendable {
     /// The coordinators that a client or a worker talks to.
     case server
@@ -11,7 +11,7 @@ enum SettingName: String, CaseIterable, Sendable {
     case workerToken = "worker-token"
     /// Results as JSON.
     case json
-    /// What is logged.
+    /// The level of the log.
     case logLevel = "log-level"
     /// The directory of `get`.
     case directory
@@ -29,7 +29,7 @@ enum SettingName: String, CaseIterable, Sendable {
     case data
     /// Where a coordinator listens.
     case listen
-    /// Further names of a coordinator.
+    /// Further host names of a coordinator.
     case host
     /// Sinks of a worker (`NAME=DIR`), or the sink of a group (`NAME`).
     case sink
@@ -37,7 +37,7 @@ enum SettingName: String, CaseIterable, Sendable {
     case database
     /// Whether a coordinator brings its database's schema up to date first.
     case migrate
-    /// Sinks whose directory takes the place of the one before.
+    /// Sinks whose directory replaces the previous one.
     case newDirectory = "new-directory"
     /// The name of a worker.
     case name
@@ -61,13 +61,13 @@ enum SettingName: String, CaseIterable, Sendable {
     case rateBetween = "rate-between"
     /// How long a group may take.
     case deadline
-    /// What happens when that time is over.
+    /// What happens at the deadline.
     case onDeadline = "on-deadline"
     /// Whether `add` waits for the group, or `remove` for files to be gone.
     case wait
-    /// Whether `status` goes on showing.
+    /// Whether `status` keeps showing the state.
     case watch
-    /// The state by which tasks or deliveries are chosen.
+    /// The state by which tasks or deliveries are selected.
     case state
     /// How long `wait` waits.
     case timeout
@@ -75,9 +75,9 @@ enum SettingName: String, CaseIterable, Sendable {
     case after
     /// The group whose events are read.
     case group
-    /// Whether `events` goes on reading.
+    /// Whether `events` keeps reading new events.
     case follow
-    /// What becomes of the files of what is removed.
+    /// What happens to the files of a removed group or task.
     case files
     /// The groups whose events a subscription gets, as a pattern.
     case groups
@@ -103,9 +103,9 @@ enum SettingName: String, CaseIterable, Sendable {
     case minimumChunk = "minimum-chunk"
     /// The largest chunk.
     case maximumChunk = "maximum-chunk"
-    /// Networks that may be fetched from although they are not of the public Internet.
+    /// Networks outside the public Internet that may be fetched from.
     case allowAddress = "allow-address"
-    /// Whether addresses that are not of the public Internet are refused although only this machine reaches the coordinator.
+    /// Whether addresses outside the public Internet are refused even if only this machine reaches the coordinator.
     case guardAddresses = "guard-addresses"
     /// How often a file is tried without progress.
     case tries
@@ -129,7 +129,7 @@ enum SettingName: String, CaseIterable, Sendable {
     case caFile = "ca-file"
     /// A client certificate.
     case certificate
-    /// Its private key.
+    /// The private key of the client certificate.
     case key
     /// Known hosts of sftp.
     case knownHosts = "known-hosts"
@@ -137,23 +137,23 @@ enum SettingName: String, CaseIterable, Sendable {
     case privateKey = "private-key"
     /// Whether header fields, cookies and the password follow redirects to other origins.
     case locationTrusted = "location-trusted"
-    /// Whether what is compressed is decompressed.
+    /// Whether compressed bodies are decompressed.
     case decode
     /// Which HTTP version is offered.
     case httpVersion = "http-version"
-    /// What becomes of a task whose file is there already.
+    /// What happens to a task whose file exists already.
     case ifExists = "if-exists"
     /// Whether files get the origin's time.
     case keepTime = "keep-time"
     /// Whether files get the names that origins suggest.
     case suggestedNames = "suggested-names"
-    /// Whether bodies without any length are complete as they come.
+    /// Whether bodies without any length count as complete at the first read.
     case acceptUnframed = "accept-unframed"
     /// Which differences of validators mean a change.
     case validators
-    /// Whether files that are there already are used again.
+    /// Whether existing files are used again.
     case reuse
-    /// Who knows fresh URLs.
+    /// The resolver of fresh URLs.
     case resolver
     /// Environment variables that a worker may read secrets from.
     case secretVariable = "secret-variable"
@@ -161,7 +161,7 @@ enum SettingName: String, CaseIterable, Sendable {
     case secretDirectory = "secret-directory"
     /// The cap on connections of a group, or to an origin.
     case maxConnections = "max-connections"
-    /// Until when an origin is left alone.
+    /// Until when an origin is paused.
     case pauseUntil = "pause-until"
     /// Whether `work` ends with the process that started it.
     case exitWithParent = "exit-with-parent"
@@ -169,16 +169,16 @@ enum SettingName: String, CaseIterable, Sendable {
     /// The option as it is typed.
     var option: String { "--\(rawValue)" }
 
-    /// The environment variable that a command has for it; `nil` where there is none.
+    /// The environment variable of a setting for a command; `nil` if there is none.
     ///
-    /// What chooses or changes a thing has none: a variable that is set for one command would do so for another one, unseen. The sinks of
-    /// a worker are not the sink of a group.
+    /// Settings that choose or change a thing have none: a variable that is set for one command would silently apply to another. The sinks
+    /// of a worker are not the sink of a group.
     func variable(for command: String) -> String? {
         guard !Self.withoutVariable.contains(self), self != .sink || command != "add" else { return nil }
         return "MUSTER_" + rawValue.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
     }
 
-    /// Those that choose or change a thing: which one, its place, what it may use, what becomes of it.
+    /// Settings that choose or change a thing: which thing, its place, what it may use, what happens to it.
     private static let withoutVariable: Set<SettingName> = [
         .manifest, .digest, .output, .onFull, .group, .groups, .types, .state, .subscription, .consumer, .after,
         .priority,
@@ -188,22 +188,22 @@ enum SettingName: String, CaseIterable, Sendable {
         .secretFile, .locationTrusted, .acceptUnframed, .newDirectory,
     ]
 
-    /// Those whose values must never be shown.
+    /// Settings whose values must never be shown.
     static let secrets: Set<SettingName> = [
         .token, .workerToken, .database, .header, .proxy, .cookie, .user, .resolver,
     ]
-    /// Those that have several values.
+    /// Settings that have several values.
     static let lists: Set<SettingName> = [
         .sink, .newDirectory, .host, .allowAddress, .header, .cookie, .secretVariable, .secretDirectory, .rateBetween,
         .after, .types,
     ]
-    /// Those lists whose values stand on lines of their own in the environment, since they may have commas in them.
+    /// Lists whose values stand on separate lines in the environment, since the values may contain commas.
     static let listsOfLines: Set<SettingName> = [.header, .cookie]
 
     /// Whether its value must never be shown.
     var isSecret: Bool { Self.secrets.contains(self) }
     /// Whether it has several values.
     var isList: Bool { Self.lists.contains(self) }
-    /// Whether its values stand on lines of their own in the environment.
+    /// Whether its values stand on separate lines in the environment.
     var isListOfLines: Bool { Self.listsOfLines.contains(self) }
 }

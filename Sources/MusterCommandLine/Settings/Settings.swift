@@ -4,24 +4,24 @@ import Logging
 import MusterAPI
 import MusterCore
 
-/// What a command was told, from everywhere: the command line wins, then the environment, then the configuration file;
-/// what nobody set has its default where it is used.
+/// The settings of a command from all sources: the command line wins, then the environment, then the configuration file. A setting that is
+/// absent everywhere gets its default where it is used.
 struct Settings: Sendable {
     private let reader: ConfigReader
-    /// The environment, for what is not an option: `HOME`, `NO_COLOR` and the like.
+    /// The environment, for variables that are not options: `HOME`, `NO_COLOR` and the like.
     let environment: [String: String]
     /// The configuration file, for processes that are started with the same settings.
     let configurationPath: String?
     private let command: String
-    /// What the configuration file alone says.
+    /// The settings that come from the configuration file.
     private var namesOfFile: Set<SettingName> = []
-    /// A word that may stand in place of the value that is being read, for what a refusal says.
+    /// A word that is allowed instead of the value being read, for the message of a refusal.
     private var alternative: String?
 
     /// Gathers the settings of a command.
     ///
     /// - Parameters:
-    ///   - arguments: what stood on the command line; absent ones were not given.
+    ///   - arguments: the options on the command line; an absent key was not given.
     ///   - configuration: `--config`; `MUSTER_CONFIG` when absent.
     /// - Throws: `CommandFailure.usage` when the configuration file can't be used.
     init(
@@ -31,7 +31,7 @@ struct Settings: Sendable {
         environment: [String: String]
     ) throws(CommandFailure) {
         let path = configuration ?? environment["MUSTER_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
-        // An empty variable is how many a shell says "not set".
+        // In many shells an empty variable means "not set".
         let known = Set(SettingName.allCases.compactMap { $0.variable(for: command) })
         var variables = environment.filter { known.contains($0.key) && !$0.value.isEmpty }
         var lines: [SettingName: [String]] = [:]
@@ -75,19 +75,19 @@ struct Settings: Sendable {
         ConfigKey(["muster", name.rawValue])
     }
 
-    /// The text of a setting that has one value here; those of a list are put together again.
+    /// The text of a setting that has one value here; the values of a list are joined by commas.
     func text(_ name: SettingName) -> String? {
         guard name.isList else { return reader.string(forKey: Self.key(name), isSecret: name.isSecret) }
         let texts = texts(name)
         return texts.isEmpty ? nil : texts.joined(separator: ",")
     }
 
-    /// The texts of a setting that has several; in the environment they are separated by commas.
+    /// The texts of a setting that has several values; in the environment they are separated by commas.
     func texts(_ name: SettingName) -> [String] {
         reader.stringArray(forKey: Self.key(name), isSecret: name.isSecret, default: [])
     }
 
-    /// The texts of a setting that has several, which may also be separated by commas where they are typed.
+    /// The texts of a setting that has several values, which may be separated by commas in an argument too.
     func words(_ name: SettingName) -> [String] {
         texts(name).flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }.map {
             $0.split(separator: " ").joined(separator: " ")
@@ -137,9 +137,9 @@ struct Settings: Sendable {
         return rate
     }
 
-    /// A setting that `none` takes away.
+    /// A setting that `none` clears.
     ///
-    /// - Parameter read: reads it where it is another word, from settings whose refusals name this one, too.
+    /// - Parameter read: reads any other word, from settings whose refusals mention `none` too.
     func change<Value: Hashable & Sendable>(
         _ name: SettingName,
         _ read: (Settings) throws(CommandFailure) -> Value?
@@ -150,7 +150,7 @@ struct Settings: Sendable {
         return try read(settings).map { .set($0) } ?? .keep
     }
 
-    /// What takes a setting away.
+    /// The word that clears a setting.
     static let noneWord = "none"
 
     /// The texts of any setting.
@@ -177,7 +177,7 @@ struct Settings: Sendable {
         return .usage("\(named(name)) \(rule)\(other)\(given)")
     }
 
-    /// An option with its variable, `--server (MUSTER_SERVER)`, or with the configuration file that says it.
+    /// An option with its variable, `--server (MUSTER_SERVER)`, or with the configuration file that its value comes from.
     func named(_ name: SettingName) -> String {
         if let configurationPath, namesOfFile.contains(name) { return "\(name.option) in \(configurationPath)" }
         return name.option + (name.variable(for: command).map { " (\($0))" } ?? "")

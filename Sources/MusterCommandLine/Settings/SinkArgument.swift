@@ -8,7 +8,7 @@ struct SinkArgument: Hashable, Sendable {
     let name: String
     /// The directory, absolute.
     let directory: String
-    /// How it is known to be the right directory.
+    /// How the worker recognizes the right directory.
     var identity = SinkConfiguration.Identity.remembered
 
     /// A sink.
@@ -18,7 +18,7 @@ struct SinkArgument: Hashable, Sendable {
         self.identity = identity
     }
 
-    /// Parses `NAME=DIR`; a relative directory is meant from `base`.
+    /// Parses `NAME=DIR`; a relative directory is resolved against `base`.
     ///
     /// - Throws: `CommandFailure.usage` with what is wrong.
     init(_ text: String, base: String) throws(CommandFailure) {
@@ -34,8 +34,7 @@ struct SinkArgument: Hashable, Sendable {
         directory = Self.absolute(path, base: base)
     }
 
-    /// Parses several. A piece without `=` belongs to the one before it: it was a comma in a path, which the environment
-    /// separates at.
+    /// Parses several sinks. A piece without `=` belongs to the piece before it: the path has a comma, at which the environment is split.
     static func list(_ texts: [String], base: String) throws(CommandFailure) -> [SinkArgument] {
         var joined: [String] = []
         for text in texts {

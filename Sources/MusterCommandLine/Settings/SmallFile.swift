@@ -1,6 +1,6 @@
 import SystemPackage
 
-/// Reads a file that is small by nature.
+/// Reads a small file.
 enum SmallFile {
     /// The bytes of a file.
     ///

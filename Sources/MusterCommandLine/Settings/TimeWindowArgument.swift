@@ -5,10 +5,10 @@ import MusterCore
 struct TimeWindowArgument: Hashable, Sendable {
     /// When it begins, `HH:MM`.
     let from: String
-    /// When it ends; before `from` it is of the next day.
+    /// When it ends, `HH:MM`; a time before `from` is on the next day.
     let to: String
 
-    /// Parses `HH:MM-HH:MM`; `nil` for anything else. `8:00` is meant as `08:00`, and `24:00` as `00:00`.
+    /// Parses `HH:MM-HH:MM`; `nil` for anything else. `8:00` is read as `08:00`, and `24:00` as `00:00`.
     init?(_ text: some StringProtocol) {
         let times = text.split(separator: "-", omittingEmptySubsequences: false).map { Self.time($0) }
         guard times.count == 2, let from = times[0], let to = times[1] else { return nil }
@@ -18,7 +18,7 @@ struct TimeWindowArgument: Hashable, Sendable {
     /// What it must look like.
     static let rule = "must be a part of the day such as 22:00-06:00, of another end than its beginning"
 
-    /// Whether it ends where it begins: nobody can tell whether that is meant for never or for always.
+    /// Whether it ends where it begins, which is ambiguous: it could mean never or always.
     var isEmpty: Bool { from == to }
 
     private static func time(_ text: some StringProtocol) -> String? {

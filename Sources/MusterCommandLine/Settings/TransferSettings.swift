@@ -2,17 +2,17 @@ import MusterAPI
 import MusterCore
 import SystemPackage
 
-/// What a new group is told about its transfers: how sources are asked, what shall be done where there is a choice, and who
-/// knows fresh URLs. Parts of which nothing was said are absent.
+/// The transfer settings of a new group: how sources are requested, the policy where there is a choice, and the resolver of fresh URLs.
+/// Parts without any setting are absent.
 struct TransferSettings: Hashable, Sendable {
-    /// How the sources are asked.
+    /// How the sources are requested.
     var fetch: FetchOptions?
-    /// What shall be done where there is a choice.
+    /// The policy where there is a choice.
     var policy: TransferPolicy?
-    /// Who knows fresh URLs.
+    /// The resolver of fresh URLs.
     var resolver: Resolver?
 
-    /// Whether nothing was said.
+    /// Whether there is no setting at all.
     var isEmpty: Bool { fetch == nil && policy == nil && resolver == nil }
 
     /// The variables that name proxies, as libcurl reads them.
@@ -20,10 +20,10 @@ struct TransferSettings: Hashable, Sendable {
         "http_proxy", "https_proxy", "HTTPS_PROXY", "ftp_proxy", "FTP_PROXY", "all_proxy", "ALL_PROXY",
     ]
 
-    /// Asks through the proxies that the environment names, as other programs do that a person starts, unless a proxy was named, or none.
+    /// Uses the proxies that the environment names, as other programs of the user do, unless `--proxy` was given.
     ///
-    /// - Returns: the variables that say which is asked, and for what.
-    /// - Throws: `CommandFailure.usage` for a variable that names none, whose value is never shown: it may hold a password.
+    /// - Returns: the variables that decide which proxy is used for what.
+    /// - Throws: `CommandFailure.usage` for a variable that names no proxy. Its value is never shown: it may hold a password.
     mutating func followProxies(of environment: [String: String]) throws(CommandFailure) -> [String] {
         let isSet = { (name: String) in !(environment[name] ?? "").isEmpty }
         let named = Self.proxyVariables.filter(isSet)
@@ -46,7 +46,7 @@ struct TransferSettings: Hashable, Sendable {
         return named + ["no_proxy", "NO_PROXY"].filter(isSet)
     }
 
-    /// Trusts the authorities that the environment names, as other programs do that a person starts, unless a file of them was named.
+    /// Trusts the authorities that the environment names, as other programs of the user do, unless a file of authorities was given.
     mutating func followAuthorities(of environment: [String: String], base: String) {
         guard fetch?.caFile == nil, let file = environment["SSL_CERT_FILE"], !file.isEmpty else { return }
         var options = fetch ?? FetchOptions()
@@ -54,7 +54,7 @@ struct TransferSettings: Hashable, Sendable {
         fetch = options
     }
 
-    /// Who is sent the user and the password, said where that are several hosts: they may be meant for one of them.
+    /// A note that the user and the password are sent to several hosts, if they are: they may be meant for only one of these.
     func sharing(_ hosts: Set<String>) -> String? {
         guard fetch?.credentials != nil, hosts.count > 1 else { return nil }
         let names = hosts.sorted().prefix(Self.namedHosts)
@@ -69,7 +69,7 @@ struct TransferSettings: Hashable, Sendable {
     /// The most hosts that are named.
     private static let namedHosts = 5
 
-    /// The parts for a new group.
+    /// Sets the parts in the request for a new group.
     func apply(to request: inout GroupRequest) {
         request.fetch = fetch
         request.policy = policy
@@ -78,7 +78,7 @@ struct TransferSettings: Hashable, Sendable {
 }
 
 extension Settings {
-    /// Reads everything about transfers; relative paths are meant from `base`, and absolute afterwards.
+    /// Reads all transfer settings; relative paths are resolved against `base`.
     ///
     /// - Throws: `CommandFailure.usage` with the option and the rule; never with a secret.
     func transfers(base: String) throws(CommandFailure) -> TransferSettings {
@@ -99,7 +99,7 @@ extension Settings {
         return settings
     }
 
-    /// Looks whether the files that the options name can be read here, those of secrets too.
+    /// Checks that the files that the options name can be read here, including those of secrets.
     func checkFiles(base: String) throws(CommandFailure) {
         let secrets = try transfers(base: base).fetch?.secretFiles ?? []
         for name in [SettingName.cookieFile, .netrc, .caFile, .knownHosts, .privateKey, .certificate, .key] {
@@ -165,7 +165,7 @@ extension Settings {
         do {
             try options.check()
         } catch {
-            // The pointer names the option as the API does; the reason never has a value in it.
+            // The pointer names the option as the API does; the reason never contains a value.
             throw .usage("the option for \(error.pointer.dropFirst()): \(error.reason)")
         }
         return options

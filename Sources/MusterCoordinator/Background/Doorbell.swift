@@ -1,6 +1,6 @@
-/// A doorbell with one who answers it: many rings before the door is opened count as one.
+/// A wake-up signal with a single consumer. Rings that come before the consumer looks count as one ring.
 final class Doorbell: Sendable {
-    /// An element per opening of the door. Ends with `finish`.
+    /// One element for each time the consumer is woken. Ends with `finish`.
     let rings: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
 
@@ -8,9 +8,9 @@ final class Doorbell: Sendable {
         (rings, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Rings.
+    /// Wakes the consumer.
     func ring() { continuation.yield() }
 
-    /// No more rings.
+    /// Ends `rings`.
     func finish() { continuation.finish() }
 }

@@ -14,20 +14,20 @@ struct EventSequencer: Service {
     let metrics: CoordinatorMetrics
     let logger: Logger
 
-    /// Sequences at every ring until the coordinator stops, the last requests' events included.
+    /// Sequences at every ring until the coordinator stops, and once more for the events of the last requests.
     func run() async {
         await withGracefulShutdownHandler {
             for await _ in door.rings { await attempt() }
         } onGracefulShutdown: { [door] in
             door.finish()
         }
-        // What the last requests committed is not left for the next start.
+        // Events that the last requests committed must not wait for the next start.
         await attempt()
         bell.ring()
     }
 
-    /// Gives out positions until nothing is left without one. What another coordinator committed before it died is found by a
-    /// round that calls this once a second.
+    /// Gives out positions until every committed event has one. A round calls this once a second, to find the events that
+    /// another coordinator committed before it died.
     func sequence() async throws {
         var total: Int64 = 0
         while true {
@@ -45,7 +45,7 @@ struct EventSequencer: Service {
         do {
             try await sequence()
         } catch {
-            // The round comes within a second, and says so where an operator looks.
+            // The `events` round tries again within a second, and logs its failures as warnings.
             logger.debug("sequencing failed", metadata: [CoordinatorMetadata.error: "\(error)"])
         }
     }

@@ -4,11 +4,11 @@ import MusterPostgres
 import MusterStore
 import ServiceLifecycle
 
-/// Hears the hints of other coordinators: that something can be leased, that the log has grown. A lost hint costs a second at
-/// the most, since everything is polled as well.
+/// Receives the hints of other coordinators: that work can be leased, that the log has grown. A lost hint costs at most a
+/// second, since everything is polled as well.
 struct HintListener: Service {
     let listener: PostgresListener
-    /// Where those who wait for work here are rung for.
+    /// Wakes the syncs that wait for work in this coordinator.
     let claims: Signal
     let bell: Bell
 
@@ -24,7 +24,7 @@ struct HintListener: Service {
                     case nil: break
                     }
                 case .listening, .reconnected:
-                    // Whatever was said while nobody listened may concern us.
+                    // Hints that were sent while the connection was down are lost: assume that there were some.
                     claims.raiseNews()
                     bell.ring()
                 }
@@ -33,7 +33,8 @@ struct HintListener: Service {
     }
 }
 
-/// Sends hints about new work to the other coordinators, many as one: a connection of the pool sends them after commit.
+/// Sends hints about new work to the other coordinators, several merged into one. They are sent after commit, on a
+/// connection of the pool.
 actor WorkHinter: Service {
     private let store: Store
     private let door: Doorbell
@@ -46,7 +47,7 @@ actor WorkHinter: Service {
         self.logger = logger
     }
 
-    /// Sends until the coordinator stops, at most some twenty hints a second.
+    /// Sends until the coordinator stops, at most about twenty hints a second.
     func run() async {
         await cancelWhenGracefulShutdown { [self] in
             for await _ in door.rings {

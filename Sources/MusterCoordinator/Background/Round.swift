@@ -1,68 +1,69 @@
-/// The rounds of a coordinator: what has to be done again and again, since time alone makes it due or since a hint may be lost.
+/// The rounds of a coordinator: work that is repeated, since time alone makes it due or since a hint may be lost.
 enum RoundName: String, CaseIterable, Sendable {
-    /// Syncs that have waited for work long enough are answered.
+    /// Answers the syncs whose wait for work is over.
     case polls
-    /// Sessions that have expired end, and what they held goes back (I14).
+    /// Ends expired sessions and takes back their leases (I14).
     case sessions
     /// Chunks whose backoff is over can be leased again.
     case backoffs
-    /// Verbs on large groups whose request died are brought to their end.
+    /// Completes verbs on large groups whose request died half-way.
     case wishes
-    /// What is to follow when the time of a group is over.
+    /// Applies the deadline action of groups whose deadline has passed.
     case groupDeadlines
-    /// Groups begin that waited for others.
+    /// Starts groups whose prerequisites no longer hold them.
     case chains
-    /// Leases of groups that may not run now are taken back.
+    /// Takes back leases of groups that may not run now.
     case recalls
-    /// Leftovers that nobody writes any more can be deleted (I13).
+    /// Releases the purges of leftovers that no session writes any more (I13).
     case purges
-    /// Tasks that waited for the file of another one go on.
+    /// Resumes tasks that waited for another task to fetch the same file.
     case repeats
-    /// Tasks whose deadline has passed fail (range contract, row 33).
+    /// Fails tasks whose deadline has passed (range contract, row 33).
     case taskDeadlines
-    /// The speeds of origins.
+    /// Updates the measured speeds of origins.
     case originRates
-    /// Work is looked for although nobody said that there is any: hints may be lost (fault F14).
+    /// Looks for work without a hint, since hints may be lost (fault F14).
     case work
-    /// Holders are asked to give up connections for what is more urgent, and those beyond a smaller cap.
+    /// Asks holders to give up lanes: those that a more urgent group needs, and those beyond a lowered cap.
     case preemption
-    /// Finds sessions that are asked to shrink chunks, by any coordinator.
+    /// Finds the sessions that any coordinator has asked to shrink chunks.
     case shrinking
-    /// Events get their positions that a coordinator committed which has died since.
+    /// Gives positions to events that a coordinator committed before it died.
     case events
-    /// Leases that are much slower than their peers are taken back (row 32).
+    /// Takes back leases that are much slower than their peers (row 32).
     case slow
-    /// Leases without progress are taken back, whatever their session says.
+    /// Takes back leases without progress, even if their session is alive.
     case stalled
-    /// Groups whose hours can't be read are named in the log.
+    /// Logs groups whose hours can't be read.
     case hours
-    /// Uploads that nobody came back for are dropped.
+    /// Drops uploads that the client abandoned.
     case uploads
-    /// Events that are too old are dropped.
+    /// Drops events that are too old.
     case retention
 }
 
-/// A row of the table of rounds: what is done, and how often. The store's verbs say what it wakes (`Wake`).
+/// A row of the table of rounds: an operation and its period. The store's verbs report what the operation wakes (`Wake`).
 struct Round: Sendable {
-    /// What a run has come to.
+    /// The result of a run.
     enum Outcome: Sendable {
-        /// There is nothing more to do until the period is over.
+        /// No work is left until the period is over.
         case finished
-        /// There is more: it comes again at once, after those that are due.
+        /// Work is left: the round is due again at once, after the rounds that are due already.
         case unfinished
     }
 
     /// Its name in the log and in the metrics.
     let name: RoundName
-    /// How long after its end it comes again.
+    /// The time from the end of a run to the start of the next run.
     let period: Duration
-    /// Whether it comes as soon as the coordinator starts: what has come to an end with the last one is looked after at once, and what
-    /// comes seldom is not left out by coordinators that live for a moment. The others come a period later.
+    /// Whether the round runs as soon as the coordinator starts. Such a round handles at once what ended with the previous
+    /// coordinator, and a rare round runs even in coordinators that live only briefly. The other rounds first run a period
+    /// later (see `RoundSchedule`).
     let isAtStart: Bool
-    /// What it does.
+    /// The operation.
     let run: @Sendable () async throws -> Outcome
 
-    /// A round that does all that it has to do.
+    /// A round that completes its work in every run.
     init(
         _ name: RoundName, every period: Duration, isAtStart: Bool = false,
         run: @escaping @Sendable () async throws -> Void
@@ -76,7 +77,7 @@ struct Round: Sendable {
         }
     }
 
-    /// A round that may leave something for its next run.
+    /// A round that may leave work for its next run.
     init(
         _ name: RoundName, everyOrSooner period: Duration, isAtStart: Bool = false,
         run: @escaping @Sendable () async throws -> Outcome

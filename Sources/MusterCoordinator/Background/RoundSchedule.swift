@@ -1,32 +1,33 @@
 import MusterCore
 
-/// Which round comes next, as a state machine without a clock: the lanes take rounds from it and bring them back.
+/// Chooses the next round: a state machine without a clock. Lanes take rounds from it and return them.
 ///
-/// Times are nanoseconds of the coordinator's monotonic clock. The round that is due first goes first, so that none of them starves.
+/// Times are nanoseconds of the coordinator's monotonic clock. The round with the earliest due time goes first, so that no
+/// round starves.
 struct RoundSchedule {
     /// A round that a lane has taken, and when it may begin.
     struct Turn: Sendable {
-        /// Its place in the table.
+        /// The index of the round in the table.
         let row: Int
-        /// When it is due; may have passed.
+        /// The due time, which may have passed.
         let due: Int64
     }
 
-    /// What became of a run.
+    /// How a run ended.
     enum Ending: Sendable {
-        /// It did what it had to do.
+        /// The run completed its work.
         case finished
-        /// It did some of it.
+        /// The run left work.
         case unfinished
-        /// It threw.
+        /// The run threw an error.
         case failed
     }
 
-    /// What has to be told of a round that fails, or works again.
+    /// A message about a round that fails, or works again.
     enum Note: Sendable, Hashable {
-        /// It has begun to fail, or still does a minute later: so many runs in a row.
+        /// The round has begun to fail, or still fails a minute after the last message. `runs` counts the failures in a row.
         case failing(runs: Int)
-        /// It works again.
+        /// The round works again, after this many failures in a row.
         case recovered(runs: Int)
     }
 
@@ -38,15 +39,15 @@ struct RoundSchedule {
         var toldAt: Int64?
     }
 
-    /// When all rounds have begun.
+    /// The latest first run of a round, in nanoseconds after the start.
     private static let latestStart = Int64(1_000_000_000)
-    /// How often one that fails is told of.
+    /// The interval between messages about a failing round, in nanoseconds.
     static let telling = Int64(60_000_000_000)
 
     private var rows: [Row]
 
-    /// A schedule of rounds with these periods. Those of `atStart` are due at once, the others a period later, and after a second at the
-    /// latest: a process that has just started has other things to do.
+    /// A schedule of rounds with these periods. The rounds of `atStart` are due at once. The others are due a period later,
+    /// but at most a second later: the delay leaves a starting process time for its other work.
     init(periods: [Duration], atStart: Set<Int>, now: Int64) {
         rows = periods.enumerated().map { row, period in
             let period = period.milliseconds * 1_000_000
@@ -54,7 +55,7 @@ struct RoundSchedule {
         }
     }
 
-    /// Takes the round that is due first; `nil` when the other lanes have all of them.
+    /// Takes the round with the earliest due time; `nil` when the other lanes have taken all rounds.
     mutating func take() -> Turn? {
         guard let row = rows.indices.filter({ !rows[$0].isTaken }).min(by: { rows[$0].due < rows[$1].due }) else {
             return nil
@@ -63,10 +64,10 @@ struct RoundSchedule {
         return Turn(row: row, due: rows[row].due)
     }
 
-    /// A run is over. Returns what is to be told of it.
+    /// Ends a run. Returns the message to log, if any.
     ///
-    /// One that failed waits for as long as it took, if that is longer than its period: one that hangs until the database gives up
-    /// has a lane for half of the time at the most.
+    /// A failed round waits for as long as its run took, if that is longer than its period. So a round that hangs until its
+    /// statement times out occupies a lane for at most half of the time.
     mutating func end(_ row: Int, _ ending: Ending, began: Int64, now: Int64) -> Note? {
         rows[row].isTaken = false
         switch ending {

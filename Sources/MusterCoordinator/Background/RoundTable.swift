@@ -5,28 +5,29 @@ import MusterSystem
 import ServiceLifecycle
 import Synchronization
 
-/// Runs the rounds of a coordinator, each of them for itself: one that fails is logged and counted, and stops no other.
+/// Runs the rounds of a coordinator, independent of each other: a round that fails is logged and counted, and stops no
+/// other round.
 ///
-/// A small number of lanes takes them, so that they use half of the pool's connections at the most and leave the rest to requests. A
-/// round that hangs, say at a lock that somebody holds, has its lane until the database gives its statement up, 15 s later
-/// (`Coordinator`). As long as fewer rounds hang than there are lanes, nobody waits for them. If as many do, the others wait until
-/// the first of these statements is given up: 15 s is the bound then (I19), since what hangs so many of them at once is
-/// a lock on whole tables, which syncs wait for as well.
+/// A small number of lanes runs the rounds, so that they use at most half of the pool's connections and leave the rest to
+/// requests. A round that hangs, for example at a lock that another transaction holds, occupies its lane until its
+/// statement times out after 15 s (`Coordinator`). As long as fewer rounds hang than there are lanes, no other round waits.
+/// If as many rounds hang as there are lanes, the others wait until the first of these statements times out. The bound is
+/// then 15 s (I19): only a lock on whole tables hangs so many rounds at once, and syncs wait for such a lock as well.
 struct RoundTable: Service {
-    /// The rows.
+    /// The rounds to run.
     let rounds: [Round]
-    /// How many of them run at once.
+    /// The number of rounds that run at once.
     let lanes: Int
     let metrics: CoordinatorMetrics
     let logger: Logger
     let clock: MonotonicClock
-    /// Told why a round failed.
+    /// Called with the error when a round fails.
     let onFailure: @Sendable (any Error) -> Void
 
-    /// The lanes over a pool: half of its connections.
+    /// The number of lanes for a pool: half of its connections.
     static func lanes(connections: Int) -> Int { max(1, connections / 2) }
 
-    /// What the lanes share.
+    /// The schedule that the lanes share.
     private final class Board: Sendable {
         let schedule: Mutex<RoundSchedule>
 
@@ -35,9 +36,9 @@ struct RoundTable: Service {
         }
     }
 
-    /// Goes round until the coordinator stops.
+    /// Runs rounds until the coordinator stops.
     func run() async {
-        // A service that returns ends the others.
+        // A service that returns ends all other services.
         guard !rounds.isEmpty else {
             try? await gracefulShutdown()
             return
@@ -53,7 +54,7 @@ struct RoundTable: Service {
         }
     }
 
-    /// One lane: takes a round, waits until it is due, runs it, and brings it back.
+    /// One lane: takes a round, waits until it is due, runs it, and returns it to the schedule.
     private func follow(_ board: Board) async {
         while let turn = board.schedule.withLock({ $0.take() }) {
             let wait = turn.due - clock.now()
@@ -61,7 +62,7 @@ struct RoundTable: Service {
             guard !Task.isCancelled else { return }
             let began = clock.now()
             let (ending, error) = await attempt(rounds[turn.row])
-            // Nothing went wrong when the coordinator stops in the middle of it.
+            // A run that the coordinator's stop interrupts is no failure.
             guard !Task.isCancelled else { return }
             let note = board.schedule.withLock { $0.end(turn.row, ending, began: began, now: clock.now()) }
             tell(note, of: rounds[turn.row].name, error)

@@ -2,11 +2,11 @@ import MusterPostgres
 import MusterStore
 import ServiceLifecycle
 
-/// Ends a coordinator whose database has become one of another build (`adr/0016`).
+/// Stops the coordinator when its database has been migrated to another build (`adr/0016`).
 final class SchemaWatch: Service {
     private let (refusals, door) = AsyncStream.makeStream(of: SchemaRefusal.self, bufferingPolicy: .bufferingOldest(1))
 
-    /// Lets a connection in, or refuses it and ends the coordinator.
+    /// Admits a connection to the pool, or rejects it and stops the coordinator.
     func enter(_ connection: PostgresConnection) async throws {
         do {
             try await SchemaFence.enter(connection)
@@ -16,7 +16,7 @@ final class SchemaWatch: Service {
         }
     }
 
-    /// Waits until a connection was refused, or the coordinator stops.
+    /// Waits until a connection is rejected, or the coordinator stops.
     ///
     /// - Throws: the refusal.
     func run() async throws {

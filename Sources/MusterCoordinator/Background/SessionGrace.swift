@@ -1,23 +1,23 @@
 import Synchronization
 
-/// Whether sessions are owed another time to live: nobody swept before this coordinator started, or while the database was away,
-/// and workers could not renew what ran out meanwhile.
+/// Tracks whether expired sessions must get another time to live. Before this coordinator started, and while the database
+/// was unreachable, no coordinator swept sessions and workers could not renew theirs.
 final class SessionGrace: Sendable {
     private struct Outages {
-        /// The start counts as one.
+        /// The start counts as an outage.
         var seen = 1
         var settled = 0
     }
 
     private let outages = Mutex(Outages())
 
-    /// The database is away.
+    /// Notes that the database is unreachable.
     func notice() {
         outages.withLock { $0.seen += 1 }
     }
 
-    /// Has grace given by `give`, as long as some is owed; it is told whether the outage is the start. Throws what that throws,
-    /// and the grace stays owed.
+    /// Calls `give` as long as grace is owed, and tells it whether the outage is the start. Rethrows the errors of `give`;
+    /// the grace stays owed then.
     func settle(_ give: (_ isStart: Bool) async throws -> Void) async throws {
         while true {
             let now = outages.withLock { $0 }

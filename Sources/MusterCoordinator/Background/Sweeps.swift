@@ -2,30 +2,31 @@ import Logging
 import MusterCore
 import MusterStore
 
-/// What the rounds of a coordinator do. Any number of coordinators may go round at once: what one has locked the others skip.
+/// The operations of a coordinator's rounds. Any number of coordinators may run them at once: each skips the rows that
+/// another one has locked.
 struct Sweeps: Sendable {
     let store: Store
     let dispatcher: ClaimDispatcher
     let sequencer: EventSequencer
-    /// Where those who wait for work are rung for.
+    /// Wakes the syncs that wait for work in this coordinator.
     let claims: Signal
     let grace: SessionGrace
     let configuration: CoordinatorConfiguration
     let metrics: CoordinatorMetrics
     let logger: Logger
-    /// The groups that sessions' leases can't be given back to.
+    /// Groups whose leases of expired sessions can't be taken back.
     private let stuck = ToldGroups()
-    /// The groups that stalled leases can't be given back to.
+    /// Groups whose stalled leases can't be taken back.
     private let stalled = ToldGroups()
-    /// The groups whose hours can't be read.
+    /// Groups whose hours can't be read.
     private let flawed = ToldGroups()
-    /// The groups that nothing of what is wished of them can be done to.
+    /// Groups whose wishes can't be carried out.
     private let wished = ToldGroups()
-    /// The groups whose time is over, and that can't end.
+    /// Groups whose deadline has passed, but that can't be ended.
     private let expired = ToldGroups()
-    /// The groups that wait for no other one any more, and can't begin.
+    /// Groups that wait for no other group any more, but can't be started.
     private let released = ToldGroups()
-    /// The groups with overdue tasks that can't fail.
+    /// Groups with overdue tasks that can't be failed.
     private let overdue = ToldGroups()
 
     init(
@@ -42,9 +43,9 @@ struct Sweeps: Sendable {
         self.logger = logger
     }
 
-    /// How often work that was lost or waited is looked for. Part of the bound on recovery (I14).
+    /// How often lost or waiting work is looked for. Part of the bound on recovery (I14).
     static let interval = Duration.milliseconds(250)
-    /// How many events are dropped in one transaction; the log can't be written on for so long.
+    /// How many events one transaction drops. The log can't be extended while it runs.
     private static let droppedAtOnce: Int32 = 2_000
 
     private static let stuckLeases = "its leases can't be taken back: its data are in the way"
@@ -96,7 +97,7 @@ struct Sweeps: Sendable {
             Round(.uploads, every: .seconds(10), isAtStart: true) {
                 try await store.sweepStagedTasks(olderThan: .seconds(3_600))
             },
-            // More often where events are kept for minutes only.
+            // Runs more often where events are kept for only minutes.
             Round(.retention, everyOrSooner: min(.seconds(60), configuration.eventRetention / 10), isAtStart: true) {
                 try await store.dropRemovalOutcomes(olderThan: configuration.eventRetention)
                 let forgotten = try await store.dropRequests(olderThan: Limits.requestMemory, limit: Self.droppedAtOnce)
@@ -108,12 +109,12 @@ struct Sweeps: Sendable {
         ]
     }
 
-    /// Names the groups that a round over groups can do nothing for.
+    /// Logs the groups for which a round over groups can do nothing.
     private func tells(_ told: ToldGroups) -> Store.StuckGroups {
         { names in told.tell(names.map { ($0, "what is due can't be done: its data are in the way") }, logger) }
     }
 
-    /// Ends sessions that have expired, and none before those have had their grace whose time ran out in an outage.
+    /// Ends expired sessions. Sessions whose time ran out in an outage get their grace first.
     private func endSessions() async throws {
         try await grace.settle { isStart in
             if isStart, configuration.ownsFleet {

@@ -1,11 +1,11 @@
 import Logging
 import Synchronization
 
-/// The groups that suffer from data of their own, each of which is named in the log when that begins.
+/// The groups whose own data cause trouble. Each of them is logged when its trouble begins.
 final class ToldGroups: Sendable {
     private let names = Mutex<Set<String>>([])
 
-    /// Names the groups that were not among those of the last time.
+    /// Logs the groups that were not in the list of the previous call.
     func tell(_ groups: [(name: String, trouble: String)], _ logger: Logger) {
         let before = names.withLock { names in
             defer { names = Set(groups.map { $0.name }) }

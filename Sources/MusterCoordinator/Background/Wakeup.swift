@@ -1,19 +1,19 @@
 import MusterStore
 
-/// Wakes those who wait for what a verb of the store has committed: the one place that knows who they are.
+/// Wakes the waiters for what a verb of the store has committed. This is the only place that knows all waiters.
 ///
 /// The store calls it after each such commit (`Wake`), for every caller of the verb: a route, a sync, a round, a webhook's answer.
 struct Wakeup: Sendable {
-    /// Claims for the syncs that wait here.
+    /// Triggers claims for the syncs that wait in this coordinator.
     let claims = Signal()
-    /// Hints to other coordinators, whose syncs wait there.
+    /// Triggers hints to other coordinators, for the syncs that wait there.
     let hints = Doorbell()
-    /// Events that want their positions.
+    /// Triggers the sequencing of committed events.
     let commits = Doorbell()
-    /// Deliveries that may be due.
+    /// Triggers deliveries that may be due.
     let deliveries = Doorbell()
 
-    /// Wakes.
+    /// Wakes the waiters that `wake` contains.
     func callAsFunction(_ wake: Wake) {
         if wake.contains(.work) {
             claims.raiseNews()

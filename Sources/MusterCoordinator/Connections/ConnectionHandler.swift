@@ -1,8 +1,8 @@
 import NIOCore
 import NIOHTTPTypes
 
-/// Closes a connection whose peer keeps the coordinator waiting for too long, or whose place another one needs. Runs on the
-/// connection's own event loop.
+/// Closes a connection whose peer keeps the coordinator waiting for too long, or whose place a new connection needs. Runs
+/// on the connection's own event loop.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -12,7 +12,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let table: ConnectionTable
     private let limits: ConnectionLimits
     private var patience: ConnectionPatience
-    /// Whether the coordinator would take more than it has got.
+    /// Whether the coordinator has asked for more bytes than it has received.
     private var wantsBytes = false
     private var alarm: Scheduled<Void>?
     private var alarmTime: NIODeadline?
@@ -28,10 +28,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         let table = table
         let channel = context.channel
         guard table.enter(channel, now: .now()) else {
-            // Once the others of the pipeline are in their places.
+            // Close after the other handlers of the pipeline have been added.
             return context.eventLoop.execute { channel.close(promise: nil) }
         }
-        // However it is closed, and whatever becomes of this handler.
+        // Called however the connection is closed, and even if this handler has been removed.
         channel.closeFuture.whenComplete { _ in table.leave(channel) }
         watch(context)
     }
@@ -85,7 +85,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         stuck = nil
         if !context.channel.isWritable {
             let channel = context.channel
-            // A peer that reads nothing of what it has asked for.
+            // Close the connection of a peer that does not read its answer.
             stuck = context.eventLoop.scheduleTask(in: limits.bodyWindow) { channel.close(promise: nil) }
         }
         context.fireChannelWritabilityChanged()
@@ -96,7 +96,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         watch(context)
     }
 
-    /// Sees to it that somebody looks at the deadline when it comes. A later one is found when the earlier one has passed.
+    /// Schedules a check at the deadline. If the deadline has moved later by then, the check schedules the next one.
     private func watch(_ context: ChannelHandlerContext) {
         guard let deadline = patience.deadline else { return }
         if let alarmTime, alarmTime <= deadline { return }

@@ -4,23 +4,24 @@ import NIOCore
 
 /// How many connections a coordinator keeps, and how long a peer may keep it waiting (F23).
 struct ConnectionLimits: Sendable {
-    /// The least descriptors of a coordinator that others can reach: with fewer its own threads have none left in a flood of connections.
+    /// The minimum number of descriptors of a coordinator that other processes can reach. With fewer, a flood of
+    /// connections leaves none for the coordinator's own threads.
     static let leastDescriptors = 200
 
-    /// The descriptors that the process may have.
+    /// The number of descriptors that the process may open.
     var descriptors: Int
-    /// The most connections. Well below the descriptors of the process: without a free one, even the dispatch library ends it, since
-    /// it can't look at its own threads any more.
+    /// The maximum number of connections. It is well below the process's descriptors: without a free descriptor, the
+    /// dispatch library ends the process, since it can't inspect its own threads any more.
     var count: Int
     /// How long the head of the first request may take.
     var firstHead: TimeAmount = .init(Limits.firstHead)
-    /// How long a connection may stay without a further request; the whole head of that counts.
+    /// How long a connection may take from one request until the whole head of the next request has arrived.
     var idle: TimeAmount = .init(Limits.connectionIdle)
-    /// How long the least of a body may take (see `leastBody`), and how long a peer may leave an answer lying.
+    /// The time within which `leastBody` bytes of a body must arrive, and the time for which a peer may leave an answer unread.
     var bodyWindow: TimeAmount = .init(Limits.bodyWindow)
-    /// The bytes of a body that come within each window, unless it ends there or the coordinator is the slower one.
+    /// The minimum bytes of a body within each window, unless the body ends there or the coordinator is the slower side.
     var leastBody = Int(Limits.leastBodyPerWindow.bytes)
-    /// How long a peer may go on sending what is not wanted any more.
+    /// How long a peer may go on sending bytes that are not wanted any more.
     var farewell: TimeAmount = .init(Limits.connectionFarewell)
 
     /// The limits for a process that may have this many descriptors.

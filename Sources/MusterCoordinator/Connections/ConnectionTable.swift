@@ -1,8 +1,8 @@
 import NIOCore
 import Synchronization
 
-/// All connections of a coordinator. When there are as many as there may be, a new one takes the place of those whose peers have kept
-/// the coordinator waiting longest, so that thousands which say nothing keep no worker out (I19).
+/// All connections of a coordinator. When the limit is reached, a new connection takes the place of those whose peers have
+/// kept the coordinator waiting longest, so that thousands of silent connections keep no worker out (I19).
 final class ConnectionTable: Sendable {
     private struct Entry: Sendable {
         let channel: any Channel
@@ -14,9 +14,9 @@ final class ConnectionTable: Sendable {
 
     private let limit: Int
     private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
-    /// What share of the connections makes room at once, so that they are not all looked at for each new one.
+    /// The share of the connections that is closed at once (1/32), so that the table is not sorted for each new connection.
     private static let share = 32
-    /// For how long a connection without a request is as good as one with a request: its head may be on its way.
+    /// How long a connection without a request ranks like a connection with a request: its head may be on its way.
     private static let arrival: TimeAmount = .seconds(1)
 
     /// A table of that many connections.
@@ -24,7 +24,7 @@ final class ConnectionTable: Sendable {
         self.limit = limit
     }
 
-    /// Takes a connection in, which closes others if it has to. Returns false when there is no room for it.
+    /// Adds a connection, and closes others if necessary. Returns false when there is no room for it.
     func enter(_ channel: any Channel, now: NIODeadline) -> Bool {
         let (isIn, evicted) = entries.withLock { entries -> (Bool, [any Channel]) in
             var evicted: [any Channel] = []
@@ -32,7 +32,7 @@ final class ConnectionTable: Sendable {
                 let owing = entries.compactMap { id, entry in
                     entry.waitingSince.map { (id, $0, entry.isIdle && $0 + Self.arrival <= now) }
                 }
-                // Those that stay without a request first, the longest wait first.
+                // Connections that stay without a request first, then by the longest wait.
                 .sorted { $0.2 != $1.2 ? $0.2 : $0.1 < $1.1 }
                 for (id, _, _) in owing.prefix(max(1, limit / Self.share)) {
                     if let entry = entries.removeValue(forKey: id) { evicted.append(entry.channel) }
@@ -46,7 +46,7 @@ final class ConnectionTable: Sendable {
         return isIn
     }
 
-    /// Notes what a connection's peer owes; one that had to go stays away.
+    /// Notes what a connection's peer owes. A connection that was evicted is not added again.
     func note(_ channel: any Channel, waitingSince: NIODeadline?, isIdle: Bool) {
         entries.withLock { entries in
             entries[ObjectIdentifier(channel)]?.waitingSince = waitingSince
@@ -54,7 +54,7 @@ final class ConnectionTable: Sendable {
         }
     }
 
-    /// Strikes a connection that is closed.
+    /// Removes a closed connection.
     func leave(_ channel: any Channel) {
         entries.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(channel)) }
     }

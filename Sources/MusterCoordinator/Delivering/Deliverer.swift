@@ -4,8 +4,9 @@ import MusterPostgres
 import MusterStore
 import ServiceLifecycle
 
-/// Delivers events to subscriptions: every coordinator does, and no delivery is two coordinators' at once. An event counts as
-/// delivered when its receiver has said so, and is tried until then or until its schedule is over (I9).
+/// Delivers events to subscriptions. Every coordinator delivers, and each delivery belongs to one coordinator at a time. An
+/// event counts as delivered when its receiver has confirmed it, and is tried until then or until its schedule is over
+/// (I9).
 actor Deliverer: Service {
     private let store: Store
     private let post: WebhookSend
@@ -15,13 +16,13 @@ actor Deliverer: Service {
     private let metrics: CoordinatorMetrics
     private let logger: Logger
     private let random: @Sendable () -> Double
-    /// Rung when there is no more time for what is under way.
+    /// Rung when the deliveries under way have no time left.
     private let hurry = Bell()
     private var underWay: Int32 = 0
 
     /// - Parameters:
     ///   - bell: rung when the log has grown.
-    ///   - door: rung when something may be due.
+    ///   - door: rung when a delivery may be due.
     ///   - random: from 0 to less than 1, for the jitter.
     init(
         store: Store, post: @escaping WebhookSend, bell: Bell, door: Doorbell, policy: DeliveryPolicy,
@@ -37,7 +38,8 @@ actor Deliverer: Service {
         self.random = random
     }
 
-    /// Delivers until the coordinator stops; what is under way then gets a little time, and goes back to be claimed after that.
+    /// Delivers until the coordinator stops. Deliveries under way then get `DeliveryPolicy.patience` to finish; after that
+    /// they are released to be claimed again.
     func run() async {
         await withGracefulShutdownHandler {
             await withTaskGroup(of: Void.self) { group in
@@ -54,7 +56,7 @@ actor Deliverer: Service {
                     try? await cancelWhenGracefulShutdown { try await Task.sleep(for: .seconds(1_000_000_000)) }
                     try? await Task.sleep(for: policy.patience)
                     hurry.ring()
-                    // The first of these to end ends the others.
+                    // The first of these tasks to end ends the others.
                     try? await Task.sleep(for: .seconds(1_000_000_000))
                 }
                 await group.next()
@@ -75,9 +77,9 @@ actor Deliverer: Service {
         }
     }
 
-    /// What is due now, as far as there is room.
+    /// Claims the deliveries that are due now, as many as may be under way.
     ///
-    /// A subscription that is far behind does not hold up the others: what is left of its backlog comes after the next claim.
+    /// A subscription that is far behind does not hold up the others: the rest of its backlog comes after the next claim.
     func claim() async -> [ClaimedDelivery] {
         do {
             var calls = 0
@@ -100,7 +102,7 @@ actor Deliverer: Service {
                 outcome, failures: delivery.attempts, schedule: policy.schedule, random: random())
             if try await store.settle(delivery, as: result) { tell(result, of: delivery) }
         } catch {
-            // It is due again when its claim has run out.
+            // The delivery is due again when its claim has expired.
             logger.warning(
                 "delivery not settled",
                 metadata: [
@@ -108,11 +110,11 @@ actor Deliverer: Service {
                 ])
         }
         underWay -= 1
-        // There may be another one for the room that is free now.
+        // Another delivery may be due for the free place.
         door.ring()
     }
 
-    /// Posts, unless there is no time for it any more.
+    /// Posts the request. Returns `.cancelled` when `hurry` rings or the time of the claim is over.
     private func outcome(of request: WebhookRequest) async -> WebhookOutcome {
         await withTaskGroup(of: WebhookOutcome.self) { group in
             group.addTask { [post] in await post(request) }

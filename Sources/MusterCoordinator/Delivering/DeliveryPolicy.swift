@@ -1,26 +1,26 @@
 import MusterCore
 import MusterStore
 
-/// How deliveries are made. Only tests have any other than the one of Muster.
+/// The parameters of deliveries. Only tests use other values than the defaults.
 struct DeliveryPolicy: Sendable, Hashable {
-    /// When they are tried.
+    /// The times of the tries.
     var schedule = DeliverySchedule()
     /// How long one try may take.
     var timeout = Limits.webhookTimeout
-    /// How long a claim lasts beyond that: after both, the coordinator that made it is taken for dead.
+    /// How much longer than `timeout` a claim lasts. After that, the coordinator that made it is considered dead.
     var claimMargin = Duration.seconds(5)
-    /// How many are under way at once from this coordinator.
+    /// How many deliveries this coordinator has under way at once.
     var concurrency: Int32 = 256
-    /// How many times at most the database makes deliveries of new events before some that are due are claimed.
+    /// How many times at most the database makes deliveries of new events before due deliveries are claimed.
     var fanOuts = 20
-    /// How often the database is asked whether one is due. Events that come are heard of at once.
+    /// How often the database is asked for due deliveries. New events wake the deliverer at once.
     var poll = Duration.seconds(1)
-    /// How long those under way may go on once the coordinator is told to stop.
+    /// How long deliveries under way may go on once the coordinator is told to stop.
     var patience = Duration.seconds(2)
 }
 
 extension DeliveryResult {
-    /// What follows from the outcome of a try.
+    /// The result that follows from the outcome of a try.
     ///
     /// | answer | result |
     /// |---|---|
@@ -57,11 +57,11 @@ extension DeliveryResult {
 }
 
 extension WebhookAnswer {
-    /// What Retry-After asks for (RFC 9110 §10.2.3): a time from now on, or a moment, which is one on the receiver's own clock if
-    /// it has told us that, so that nobody else's matters (I11).
+    /// The wait that Retry-After asks for (RFC 9110 §10.2.3): a duration from now, or a moment. If the receiver sent its
+    /// own time, the moment is read on the receiver's clock, so that no other clock matters (I11).
     fileprivate var patience: (wait: Duration?, until: Timestamp?) {
         guard let retryAfter else { return (nil, nil) }
-        // More digits than these are more than a day anyway.
+        // More digits than ten are cut: ten are more than a day anyway.
         if let seconds = Int64(retryAfter.prefix(10)) { return (.seconds(max(0, seconds)), nil) }
         guard let moment = HTTPDate(retryAfter) else { return (nil, nil) }
         if let now = date.flatMap({ HTTPDate($0) }) {

@@ -5,13 +5,13 @@ import MusterStore
 import NIOCore
 import Synchronization
 
-/// A stretch of the log for all who ask for the same: it is read once, and encoded once in each form.
+/// A stretch of the log, shared by all requests with the same question. It is read once, and encoded once in each form.
 final class EventPage: Sendable {
-    /// What was read.
+    /// The stretch that was read.
     let stretch: EventStretch
-    /// Which of the reads it is, counted from 1.
+    /// The number of the read, counted from 1.
     let number: Int
-    /// How often the bell had rung when it was begun.
+    /// How often the bell had rung when the read began.
     fileprivate let rings: Int
     private let forms = Mutex<(document: ByteBuffer?, stream: ByteBuffer?)>((nil, nil))
 
@@ -21,10 +21,10 @@ final class EventPage: Sendable {
         self.rings = rings
     }
 
-    /// Roughly what it takes in memory.
+    /// The approximate size in memory, in bytes.
     fileprivate var bytes: Int { stretch.events.reduce(0) { $0 + 3 * $1.data.utf8.count + 512 } }
 
-    /// As a JSON document.
+    /// The stretch as a JSON document.
     func document() throws -> ByteBuffer {
         try forms.withLock { forms in
             if let known = forms.document { return known }
@@ -36,7 +36,7 @@ final class EventPage: Sendable {
         }
     }
 
-    /// As server-sent events.
+    /// The stretch as server-sent events.
     func stream() throws -> ByteBuffer {
         try forms.withLock { forms in
             if let known = forms.stream { return known }
@@ -46,7 +46,7 @@ final class EventPage: Sendable {
                 text.writeBytes(try EventBytes.encode(EventDocument(event)))
                 text.writeString("\n\n")
             }
-            // An id without data is no event, and is where the reader comes again: a filter may let nothing pass for longer than
+            // An id without data is no event, but the reader resumes from it: a filter may let nothing pass for longer than
             // events are kept.
             if stretch.events.isEmpty { text.writeString(": nothing new\nid: \(stretch.next)\n\n") }
             forms.stream = text
@@ -55,23 +55,24 @@ final class EventPage: Sendable {
     }
 }
 
-/// Reads the log once for all who ask for the same at the same time, so that a thousand who follow it cost the database as much as one (I19).
+/// Reads the log once for all requests that ask the same at the same time, so that a thousand followers cost the database
+/// as much as one (I19).
 ///
-/// A reader is given a read that was begun after it asked. One that follows the log is content with a read that was begun after the bell had rung last:
-/// what that read did not see makes the bell ring.
+/// A reader gets a read that began after its request. A follower of the log also accepts a read that began after the last
+/// ring of the bell: events that this read missed make the bell ring.
 final class EventPages: Sendable {
     private struct Running {
         let task: Task<EventPage, any Error>
-        /// How often the bell had rung when it was begun; `nil` as long as it is not.
+        /// How often the bell had rung when the read began; `nil` before it begins.
         var rings: Int?
     }
 
     private struct State {
         var running: [EventReader.Question: Running] = [:]
-        /// What was read since the bell rang last, the newest at the end.
+        /// The pages that were read since the last ring of the bell, the newest at the end.
         var pages: [(question: EventReader.Question, page: EventPage)] = []
         var reads = 0
-        /// Where the log ended when its end was read last.
+        /// The last known end of the log.
         var end: Int64?
         var lastTurn = ContinuousClock.now
         var followers = 0
@@ -85,11 +86,11 @@ final class EventPages: Sendable {
         }
     }
 
-    /// Pages that are kept, and their bytes.
+    /// The limits on the kept pages: their number, and their bytes together.
     private static let pageLimit = 32
     private static let byteLimit = 4 << 20
-    /// What waking one follower costs, about: those at the end of the log get what is new no more often than this for each of them, so that a
-    /// thousand of them take half of a processor at the most.
+    /// About what waking one follower costs. Followers at the end of the log get new events no more often than once in this
+    /// time multiplied by their number, so that a thousand of them take at most half of a processor.
     private static let turn = Duration.microseconds(500)
     private static let longestTurn = Duration.seconds(1)
 
@@ -103,28 +104,30 @@ final class EventPages: Sendable {
         self.read = read
     }
 
-    /// Counts somebody who follows the log while `body` runs.
+    /// Counts a follower of the log while `body` runs.
     func following<Answer>(_ body: () async throws -> Answer) async rethrows -> Answer {
         state.withLock { $0.followers += 1 }
         defer { state.withLock { $0.followers -= 1 } }
         return try await body()
     }
 
-    /// What there is now.
+    /// The page for a question, from a read that begins now or later.
     func page(_ question: EventReader.Question) async throws -> EventPage {
         try await page(question, isEnough: { _ in false }, mayJoin: { _ in false })
     }
 
-    /// What a follower reads next.
+    /// The next page for a follower.
     ///
-    /// - Parameter seen: the read that it was given last, if it asks once more for the same: a ring may be lost (fault F14), so it needs a later one.
+    /// - Parameter seen: the number of the read that the follower was given last, if it asks the same again. A ring may be
+    ///   lost (fault F14), so it needs a later read.
     func next(_ question: EventReader.Question, seen: Int) async throws -> EventPage {
         let rings = bell.rings
         return try await page(
             question, isEnough: { $0.rings >= rings && $0.number > seen }, mayJoin: { $0 >= rings })
     }
 
-    /// What to do for one question: decided under one lock, so that a read that ends meanwhile is either awaited or given, and not made again.
+    /// What to do for a question. It is decided under one lock, so that a read that ends meanwhile is either awaited or
+    /// returned, and not repeated.
     private enum Decision {
         case give(EventPage)
         case wait(for: Task<EventPage, any Error>, isLate: Bool)
@@ -145,7 +148,8 @@ final class EventPages: Sendable {
                     state.running[question] = Running(task: task)
                     return .wait(for: task, isLate: false)
                 }
-                // One that began before the question came may have missed what is asked for. After one wait, none did.
+                // A read that began before the question may have missed what is asked for. After one wait, every running
+                // read began later.
                 return .wait(for: running.task, isLate: !hasWaited && !(running.rings.map(mayJoin) ?? true))
             }
             switch decision {

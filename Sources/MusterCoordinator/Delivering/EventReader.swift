@@ -7,27 +7,27 @@ import MusterSystem
 import NIOCore
 import ServiceLifecycle
 
-/// Reads the log for those who pull, within their share of the coordinator.
+/// Reads the log for clients that pull events, within the readers' share of the coordinator.
 struct EventReader: Sendable {
     let bell: Bell
     let clock: MonotonicClock
-    /// The longest that anybody may wait.
+    /// The longest wait of a request.
     let longPoll: Duration
-    /// What all of them share.
+    /// The share of the coordinator that all readers have together.
     let share: ReadersShare
     let pages: EventPages
 
-    /// What a request wants of the log.
+    /// What a request asks of the log.
     struct Question: Sendable, Hashable {
         /// The last position that the reader knows; `nil` begins with the oldest event kept.
         var after: Int64?
-        /// How many events it takes.
+        /// The maximum number of events in the answer.
         var limit: Int32
-        /// One group's events alone.
+        /// The group whose events are wanted; `nil` for all groups.
         var group: String?
-        /// What is wanted of them.
+        /// The filter that the events must pass.
         var filter: EventFilter
-        /// The log that the position is of, if that is known.
+        /// The log that the position belongs to, if known.
         var log: String?
     }
 
@@ -45,7 +45,7 @@ struct EventReader: Sendable {
         }
     }
 
-    /// Reads what there is, as far as one question to the database goes.
+    /// Reads what the log holds now, with one question to the database.
     func look(_ question: Question) async throws -> EventPage {
         try await Self.telling { try await pages.page(question) }
     }
@@ -58,12 +58,12 @@ struct EventReader: Sendable {
         }
     }
 
-    /// Reads, and waits up to `wait` for something to read.
+    /// Reads, and waits up to `wait` for an event.
     ///
-    /// A filter may pass over more than one answer has time for: then there is nothing in it but how far the log was looked
-    /// through.
+    /// A filter may skip more events than one request has time for. Then the answer has no events, and only says how far
+    /// the log was searched.
     func read(_ question: Question, wait: Duration) async throws -> EventPage {
-        // A reader that does not wait wants what there is now.
+        // A reader that does not wait gets what the log holds now.
         guard wait > .zero else { return try await search(question, wait: wait) { try await look($0) } }
         return try await pages.following {
             var last = (number: 0, after: question.after)
@@ -103,7 +103,7 @@ struct EventReader: Sendable {
 }
 
 extension EventReader.Question {
-    /// What the query of a request asks for.
+    /// The question in the query of a request.
     init(_ request: Request, after: Int64?, of log: String? = nil) throws(Problem) {
         let group = try request.query("group")
         if let group, !NameRule.accepts(group) { throw Problem(.invalidRequest, "group \(NameRule.explanation)") }
@@ -121,7 +121,7 @@ extension EventReader.Question {
 }
 
 extension EventFilter.Refusal {
-    /// What of the filter is refused, as requests call it.
+    /// The name of the refused query parameter.
     var subject: String {
         switch self {
         case .groups: "groups"

@@ -9,14 +9,14 @@ import Synchronization
 /// The log as a stream of server-sent events: `id` is the position, `event` the type, `data` the CloudEvent on one line.
 struct EventStream: Sendable {
     let reader: EventReader
-    /// What is streamed, from where on.
+    /// The events to stream, and where to start.
     var question: EventReader.Question
 
-    /// How long nothing is said before a comment tells that the stream lives.
+    /// How long the stream may be silent before a comment shows that it is alive.
     static let silence = Duration.seconds(15)
 
-    /// Writes until the reader has gone, the coordinator stops, or the log has been dropped past the reader's place: it comes
-    /// again then, and is told so.
+    /// Writes until the reader disconnects, the coordinator stops, or the events at the reader's place have been dropped.
+    /// In the last case the reader connects again, and is told so.
     func write(to writer: inout any ResponseBodyWriter) async throws {
         var question = question
         // Something has to go out at once: until then the reader does not know that it is connected.
@@ -26,7 +26,7 @@ struct EventStream: Sendable {
             do {
                 page = try await reader.read(question, wait: Self.silence)
             } catch {
-                // The head is out; there is no other way left to say that the reader should come again.
+                // The head is sent: only the end of the stream can make the reader come again.
                 break
             }
             question.after = page.stretch.next
@@ -36,9 +36,9 @@ struct EventStream: Sendable {
     }
 }
 
-/// Counts streams, so that there are never too many.
+/// Limits the number of streams.
 final class StreamGate: Sendable {
-    /// A place in the gate, free again when nobody holds it any more: a stream that never began leaves none behind.
+    /// A place in the gate, free again when its last reference is gone: a stream that never began keeps no place.
     final class Place: Sendable {
         private let gate: StreamGate
 
@@ -56,7 +56,7 @@ final class StreamGate: Sendable {
         self.limit = limit
     }
 
-    /// A place, if there is one.
+    /// Takes a place, if there is one.
     func enter() -> Place? {
         let isFree = taken.withLock { taken in
             guard taken < limit else { return false }

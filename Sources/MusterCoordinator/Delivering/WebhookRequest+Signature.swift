@@ -5,8 +5,8 @@ import MusterCore
 import MusterStore
 
 extension WebhookRequest {
-    /// The try to deliver an event, as Standard Webhooks wants it: `webhook-id` is the event's id, whichever try it is, and
-    /// every secret that holds signs, the newest first.
+    /// A try to deliver an event, in the form of Standard Webhooks: `webhook-id` is the event's id in every try, and every
+    /// valid secret signs, the newest first.
     init(_ delivery: ClaimedDelivery, timeout: Duration) throws {
         let body = try EventBytes.encode(EventDocument(delivery.event))
         // Seconds on the database's clock (I11). Receivers allow some minutes of difference to theirs.
@@ -34,7 +34,7 @@ extension WebhookRequest {
     }
 }
 
-/// Events as bytes: the same for the same event, wherever it is encoded and read (I9).
+/// Encodes events. The same event has the same bytes, wherever it is encoded and read (I9).
 enum EventBytes {
     /// An event, or a stretch of them, as JSON with sorted keys on one line.
     static func encode(_ value: some Encodable) throws -> [UInt8] {

@@ -1,20 +1,20 @@
 public import MusterCore
 
-/// One try to deliver an event: what is posted, and what the receiver is given to answer.
+/// One try to deliver an event: the request, and the limits of the receiver's answer.
 public struct WebhookRequest: Sendable {
-    /// Where to; `http` or `https`, without credentials. Redirects are not followed: they are answers like any other.
+    /// The receiver's URL; `http` or `https`, without credentials. Redirects are not followed: they are answers like any other.
     public var url: String
     /// Header fields, the signature among them.
     public var headers: [(name: String, value: String)]
     /// The body: the same bytes in every try (I9).
     public var body: [UInt8]
-    /// How long everything may take together.
+    /// The limit on the whole exchange.
     public var timeout: Duration
     /// How much of the answer's body is read; a longer one is cut.
     public var answerLimit: ByteCount
 }
 
-/// What a receiver answered: of its body nothing matters.
+/// A receiver's answer. Its body is ignored.
 public struct WebhookAnswer: Hashable, Sendable {
     /// The status code.
     public var status: Int
@@ -23,7 +23,7 @@ public struct WebhookAnswer: Hashable, Sendable {
     /// The Date field, as it came: the receiver's clock, which an absolute Retry-After is to be compared with.
     public var date: String?
 
-    /// An answer.
+    /// An answer with these fields.
     public init(status: Int, retryAfter: String? = nil, date: String? = nil) {
         self.status = status
         self.retryAfter = retryAfter
@@ -35,9 +35,9 @@ public struct WebhookAnswer: Hashable, Sendable {
 public enum WebhookOutcome: Hashable, Sendable {
     /// The head of an answer came in time.
     case answered(WebhookAnswer)
-    /// None came; why, in words without secrets.
+    /// No answer came. The reason is given in words without secrets.
     case failed(String)
-    /// The try was cut short from here; the receiver may have seen it or not.
+    /// The coordinator cut the try short; the receiver may have seen it or not.
     case cancelled
 }
 

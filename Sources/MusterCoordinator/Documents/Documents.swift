@@ -25,8 +25,8 @@ extension TaskDocument {
             }, crc32c: record.contentCRC)
     }
 
-    /// In how many seconds its bytes are there as things go. There is no telling while nothing comes, while its size is unknown, or
-    /// when the window of its group closes before that.
+    /// Estimated seconds until all bytes are fetched at the current speed. `nil` while nothing arrives, while the size is
+    /// unknown, or when the window of its group closes before that.
     private static func seconds(_ record: TaskRecord) -> Int64? {
         guard record.state == .active, let size = record.size else { return nil }
         return Pace.seconds(
@@ -68,13 +68,13 @@ extension WorkerDocument {
             labels: try StoredJSON.texts(record.labels, column: "sessions.labels", of: row),
             bytesPerSecondLimit: record.bytesPerSecondLimit,
             bytes: LeaseProgress(record.inHand),
-            // One that leaves gives back what it has not finished within seconds.
+            // A draining worker gives back its unfinished work within seconds.
             etaSeconds: record.isSilent || record.isDraining ? nil : record.inHand.seconds(at: record.bytesPerSecond))
     }
 }
 
 extension OriginDocument {
-    /// An origin as it is shown; `cap` is the one of origins that have none of their own.
+    /// An origin as it is shown; `cap` applies to origins that have no cap of their own.
     init(_ record: OriginRecord, cap: Int32) {
         self.init(
             key: record.key, maxConnections: record.maxConnections ?? cap,
@@ -97,7 +97,8 @@ extension LeaseProgress {
 }
 
 extension LeasedBytes {
-    /// In how many seconds all of it is there as things go; `nil` when nothing is fetched, and when that can't be told.
+    /// Estimated seconds until all leased bytes are fetched at the current speed; `nil` when nothing is being fetched, or
+    /// when a size is unknown.
     fileprivate func seconds(at speed: Int64) -> Int64? {
         guard fetching > 0, unknown == 0 else { return nil }
         return Pace.seconds(total - done, at: speed, atLeast: slowestSeconds)

@@ -3,10 +3,10 @@ import MusterCore
 import MusterStore
 
 extension GroupDocument {
-    /// A group as it is shown. Progress is what the store counts.
+    /// A group as it is shown. Progress comes from the store's counters.
     ///
     /// - Parameters:
-    ///   - etaSeconds: when it will be done, which takes more than its record to know: see `GroupProgress`.
+    ///   - etaSeconds: the estimate of its end, which needs more than its record: see `GroupProgress`.
     ///   - own: what the coordinator's own process knows.
     init(_ record: GroupRecord, etaSeconds: Int64?, own: OwnProcess) throws {
         let row = "group \(record.name)"
@@ -31,12 +31,12 @@ extension GroupDocument {
             changedTasks: record.changedTasks, removing: record.isRemoving ? true : nil)
     }
 
-    /// Whether anything comes now: a speed decays for a while after the last byte.
+    /// Whether bytes arrive now. The speed alone does not tell: it decays for a while after the last byte.
     private static func mayCome(_ record: GroupRecord) -> Bool {
         [TaskState.active, .finalizing].contains { record.tasks[$0, default: 0] > 0 }
     }
 
-    /// The policy with all that is stored of it.
+    /// The policy with every stored part of it.
     private static func policy(_ record: GroupRecord) throws -> TransferPolicy? {
         var policy = try TransferPolicy(storedFor: record)
         if !record.reuses {
@@ -48,7 +48,7 @@ extension GroupDocument {
 }
 
 extension TransferPolicy {
-    /// What is stored of a group's policy in the words of the API; nothing when it has none.
+    /// A group's stored policy as a value of the API; `nil` when it has none.
     init?(storedFor record: GroupRecord) throws {
         let stored = try StoredJSON.document(
             TransferPolicy.self, ifAny: record.policy, column: "groups.policy", of: "group \(record.name)")
@@ -58,7 +58,7 @@ extension TransferPolicy {
 }
 
 extension GroupDocument {
-    /// What keeps the group from going on, and what else is to be known of it.
+    /// The notes: what keeps the group from going on, and other facts about it.
     private static func notes(_ record: GroupRecord, _ own: OwnProcess) -> [String] {
         if record.isRemoving { return ["it is being removed"] }
         if record.isCancelling { return ["it is being cancelled"] }
@@ -70,7 +70,7 @@ extension GroupDocument {
         return waits.compactMap { $0 } + members(record)
     }
 
-    /// That nothing is left of what a group failed for; the event of its end says what was true then.
+    /// A note that the tasks for which the group failed were removed. The event of its end still says what was true then.
     private static func withoutFailures(_ record: GroupRecord) -> String? {
         guard record.state == .failed, !record.isOverdue, record.tasks[.failed, default: 0] == 0 else { return nil }
         return "what had failed of it was removed; it completes without that by: muster retry \(ShellWord(record.name))"
@@ -175,7 +175,7 @@ extension PrerequisiteDocument {
 }
 
 extension GroupDocument.TaskCounts {
-    /// Counts by state. Cancelled tasks have left the total.
+    /// Counts by state. Cancelled tasks are not in the total.
     fileprivate init(_ counts: [TaskState: Int64]) {
         func count(_ state: TaskState) -> Int64 { counts[state] ?? 0 }
         self.init(

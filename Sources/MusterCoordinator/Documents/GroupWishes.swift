@@ -3,7 +3,7 @@ import MusterCore
 import MusterStore
 
 extension GroupCreation {
-    /// A checked request in the words of the store.
+    /// Converts a checked request to the store's type.
     init(_ wish: GroupRequest) throws {
         var policy = wish.policy
         policy?.reuse = nil
@@ -22,7 +22,7 @@ extension GroupCreation {
 }
 
 extension GroupChange {
-    /// A checked patch in the words of the store.
+    /// Converts a checked patch to the store's type.
     init(_ patch: GroupPatch) throws {
         let timetable: Change<String> =
             switch patch.limits.timetable {
@@ -43,14 +43,14 @@ extension GroupChange {
 }
 
 extension GroupWindow {
-    /// A window in the words of the store.
+    /// Converts a window to the store's type.
     fileprivate init(_ window: TimeWindow) {
         self.init(from: window.from, to: window.to, timeZone: window.timeZone)
     }
 }
 
 extension Duration {
-    /// A deadline as callers write it; refuses what is none.
+    /// Reads a deadline as callers write it; throws if it is not a duration.
     fileprivate init(deadline text: String) throws(InputRefusal) {
         guard let duration = GroupRequest.duration(deadline: text) else {
             throw InputRefusal(pointer: "/deadline", reason: "is no duration")
@@ -60,7 +60,7 @@ extension Duration {
 }
 
 extension Change<String> {
-    /// What a patch says of a field that is stored as JSON.
+    /// Converts a patch of a field that is stored as JSON.
     fileprivate init<Given: Encodable>(json field: PatchField<Given>) throws {
         switch field {
         case .keep: self = .keep
@@ -71,7 +71,7 @@ extension Change<String> {
 }
 
 extension Change {
-    /// What a patch says of a field, its value in the words of the store.
+    /// Converts a patch of a field; `value` converts the new value to the store's type.
     fileprivate init<Given>(_ field: PatchField<Given>, _ value: (Given) throws -> Value) rethrows {
         switch field {
         case .keep: self = .keep

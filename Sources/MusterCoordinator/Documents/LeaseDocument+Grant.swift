@@ -3,9 +3,9 @@ import MusterCore
 import MusterStore
 
 extension LeaseDocument {
-    /// A lease as its worker gets it, secrets included: they are what the worker needs them for.
+    /// A lease as its worker gets it, with the secrets that the worker needs for it.
     ///
-    /// - Throws: `StoredValueError` when its terms can't be read: then nobody knows how its source is to be asked.
+    /// - Throws: `StoredValueError` when its terms can't be read: then it is unknown how to ask its source.
     init(_ lease: GrantedLease) throws {
         let terms = try LeaseTerms(lease)
         self.init(
@@ -21,7 +21,7 @@ extension LeaseDocument {
         policy = try StoredJSON.document(
             TransferPolicy.self, ifAny: lease.policy, column: "groups.policy", of: "group \(lease.group)")
         contentType = lease.contentType
-        // Said only where it is so.
+        // Set only where true.
         if lease.isOtherMirror { isOtherMirror = true }
         if lease.asksForAll { asksForAll = true }
         if lease.mayMoveOn { mayMoveOn = true }
@@ -48,11 +48,11 @@ extension LeaseDocument {
     }
 }
 
-/// How the source of a lease is asked: what the group, the task and the resolver said of it, put together.
+/// How the source of a lease is asked: the settings of the group, the task and the resolver together.
 struct LeaseTerms {
     /// The source; absent for work that fetches nothing.
     let source: LeaseSource?
-    /// The task's options over its group's.
+    /// The task's options, which override its group's.
     let options: FetchOptions?
 
     init(_ lease: GrantedLease) throws {
@@ -70,13 +70,13 @@ struct LeaseTerms {
     }
 
     /// - Parameters:
-    ///   - url: the URL as the task was added with it.
-    ///   - headers: the task's own.
-    ///   - freshURL: what the resolver gave in its place.
-    ///   - freshHeaders: what goes with that; wins over the task's own, name by name.
+    ///   - url: the URL with which the task was added.
+    ///   - headers: the task's own header fields.
+    ///   - freshURL: the URL that the resolver gave in its place.
+    ///   - freshHeaders: the header fields that belong to `freshURL`; they override the task's own, name by name.
     ///   - options: the task's options.
-    ///   - defaults: its group's.
-    /// - Throws: `StoredValueError` when a URL is none: nobody could tell whose the headers are.
+    ///   - defaults: the options of its group.
+    /// - Throws: `StoredValueError` when a URL is invalid: then it is unknown which origin the headers are for.
     init(
         ordinal: Int32, url: String?, headers: [String: String], freshURL: String?, freshHeaders: [String: String],
         options: FetchOptions?, defaults: FetchOptions?
@@ -87,8 +87,8 @@ struct LeaseTerms {
             try Self.origin(url, column: "sources.url", ordinal)
                 != Self.origin(freshURL, column: "sources.fresh_url", ordinal)
         {
-            // What was given for one origin does not go to another that only the resolver named (range contract, row 20). It says what
-            // is needed there.
+            // Header fields and secrets for one origin are not sent to another origin that only the resolver named (range
+            // contract, row 20). The resolver's header fields are what is needed there.
             own = [:]
             options?.headers = nil
             options?.cookies = nil

@@ -3,7 +3,7 @@ import MusterCore
 import MusterStore
 
 extension SubscriptionDocument {
-    /// A subscription as it is shown; `secret` is one that was made, in the answer to the creation alone.
+    /// A subscription as it is shown; `secret` is a generated secret, which only the answer to the creation shows.
     init(_ record: SubscriptionRecord, secret: String? = nil) {
         self.init(
             name: record.name, url: record.url, groups: record.groups ?? "*", types: record.types,
@@ -25,7 +25,7 @@ extension DeliveryDocument {
 }
 
 extension Problem {
-    /// The problem that a refusal about events is.
+    /// The problem that describes a refusal about events.
     init(_ refusal: EventRefusal) {
         switch refusal {
         case .gone(let oldest):

@@ -1,11 +1,11 @@
 import MusterAPI
 import MusterCore
 
-/// What has to happen one after the other before a group ends, as sentences with numbers.
+/// The steps that have to happen in order before a group ends, as sentences with numbers.
 struct CriticalPath: Sendable {
-    /// What there is to know.
+    /// The facts that the sentences are made from.
     let facts: GroupFacts
-    /// The origin that will be last.
+    /// The origin that is expected to end last.
     let slowest: GroupFacts.Origin?
 
     /// The sentences; none for a group that has ended.
@@ -15,7 +15,7 @@ struct CriticalPath: Sendable {
             + [resumed, window, worker, fetched, lastChunk, resumedMembers, placed, sealed].compactMap { $0 }
     }
 
-    /// What its prerequisites wait for themselves, in vain.
+    /// The lost groups (`GroupFacts.lost`) that are not its own prerequisites: its prerequisites wait for them in vain.
     private var ends: [GroupFacts.Prerequisite] {
         facts.lost.filter { end in !facts.prerequisites.contains { $0.group == end.group } }
     }
@@ -57,7 +57,7 @@ struct CriticalPath: Sendable {
             let what = slowest.own > 0 ? "nothing comes" : "nothing is asked for"
             return "\(all); \(what) from \(slowest.key) now\(pause)"
         }
-        // A speed that may not last tells no time.
+        // A speed above the allowed rate may not last, so it gives no time.
         let mayLast = facts.bytesPerSecondAllowed.map { slowest.ownBytesPerSecond <= $0 } ?? true
         let time =
             (mayLast ? GroupEstimate.seconds(of: slowest) : nil).map {

@@ -3,10 +3,10 @@ import MusterCore
 
 /// Why a task is not done, in words: a pure function of the facts.
 struct Explanation: Sendable {
-    /// What there is to know.
+    /// The facts that the explanation is made from.
     let facts: TaskFacts
 
-    /// The document.
+    /// The explanation as a document of the API.
     var document: ExplanationDocument {
         let waits = waits
         return ExplanationDocument(
@@ -16,18 +16,18 @@ struct Explanation: Sendable {
             at: facts.at)
     }
 
-    /// What keeps the task from going on. What nothing but a person can end comes first, then what is being done, then what ends by
-    /// itself, and last what ends when others are done.
+    /// What keeps the task from going on, in this order: what only a user can end, what is being done, what ends by itself,
+    /// and what ends when other transfers end.
     var waits: [ExplanationDocument.Wait] {
         guard !facts.task.state.isTerminal else { return [] }
         var waits = [fetching, finalizing].compactMap { $0 }
         // What is fetched already is put in place at any time.
         if facts.task.state != .finalizing, let whole = paused ?? held ?? closed { return [whole] + waits }
-        // The rest is about chunks that nobody holds.
+        // The rest is about chunks without a lease.
         guard facts.chunks.ready + facts.chunks.waiting > 0 else { return waits + [asking].compactMap { $0 } }
         waits += [noWorker, sinkParked, asking].compactMap { $0 }
         if facts.chunks.waiting > 0 { waits += [sameFile, backoff].compactMap { $0 } }
-        // Putting a file in place takes nobody's connection.
+        // Putting a file in place needs no connection.
         if facts.chunks.ready > 0, facts.task.state != .finalizing {
             // Where the rate is used up, more connections would bring nothing more.
             waits +=
@@ -76,7 +76,7 @@ struct Explanation: Sendable {
         guard let since = fetching.map(\.since).min() else { return nil }
         let workers = Set(fetching.map(\.worker))
         let who = workers.count == 1 ? "the worker \(fetching[0].worker) is" : "\(workers.count) workers are"
-        // A chunk that two are fetching is one chunk.
+        // A doubled chunk has two leases, and counts once.
         let count = fetching.count - facts.doubled
         var detail = "\(who) fetching \(count == 1 ? "a chunk" : "\(count) chunks") of it"
         if facts.shrinking > 0 { detail += "; \(Self.chunks(facts.shrinking)) to give the tail to others" }
@@ -85,7 +85,7 @@ struct Explanation: Sendable {
             reason: .fetching, detail: join(detail, silence(fetching) ?? nothingComes(fetching)), since: since)
     }
 
-    /// That nothing has come of any of these, if they were asked for long ago.
+    /// A note that no bytes of these transfers have arrived, if they were requested long ago.
     private func nothingComes(_ fetching: [ExplanationDocument.Work]) -> String? {
         guard fetching.allSatisfy({ $0.durable == $0.start }), let last = fetching.map(\.since).max(),
             WaitSentence.nothingCame(since: last, at: facts.at) != nil
@@ -93,7 +93,7 @@ struct Explanation: Sendable {
         return "nothing of that has come"
     }
 
-    /// Who of those that work on it has not been heard of.
+    /// A note on the workers that hold this work and have been silent.
     private func silence(_ work: [ExplanationDocument.Work]) -> String? {
         let silent = Dictionary(grouping: work.filter { $0.silentSince != nil }, by: \.worker)
             .map { worker, work in
@@ -125,7 +125,7 @@ struct Explanation: Sendable {
             return Wait(
                 reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.sink, own: facts.workers.own))
         }
-        // Those that work on it are named where it is said what they do.
+        // Silent workers that hold its leases are named with their work.
         guard facts.workers.areAllSilent, facts.work.isEmpty else { return nil }
         return WaitSentence.silence(facts.workers.silent, at: facts.at).map { Wait(reason: .noWorker, detail: $0) }
     }
@@ -165,14 +165,14 @@ struct Explanation: Sendable {
         return Wait(reason: .backoff, detail: why, since: last?.at, until: tryAt ?? due)
     }
 
-    /// When it is tried next, by what lists of tasks and progress tell of it.
+    /// The time of the next try, from the field that lists of tasks and progress show.
     private var tryAt: Timestamp? { facts.task.retry?.inSeconds.map(moment) }
 
     private func moment(after seconds: Int64) -> Timestamp {
         Timestamp(microseconds: facts.at.microseconds + seconds * 1_000_000)
     }
 
-    /// Only if every origin is paused: one that is not would be used.
+    /// Only if every origin is paused: an origin that is not would be used.
     private var originPaused: Wait? {
         let moments = facts.origins.compactMap(\.pausedUntil)
         guard let until = moments.min(), moments.count == facts.origins.count else { return nil }
@@ -279,7 +279,7 @@ extension Explanation {
         case .windowClosed: return "it goes on\(when.isEmpty ? " when its group may run" : when)"
         case .rateLimited: return "it goes on as the rate allows"
         case .workersBusy: return "a worker takes it as soon as it has room"
-        // Of groups alone.
+        // Only for groups.
         case .unsealed: return nil
         }
     }

@@ -1,12 +1,12 @@
 import MusterAPI
 import MusterCore
 
-/// When a group will be done: a pure function of the facts, which says that it can't be told rather than to guess.
+/// Estimates when a group will be done: a pure function of the facts. It says that the end is unknown rather than guess.
 struct GroupEstimate: Sendable {
-    /// What there is to know.
+    /// The facts that the estimate is made from.
     let facts: GroupFacts
 
-    /// The estimate.
+    /// The estimate as a document of the API.
     var document: GroupExplanationDocument.Estimate {
         if let because = ended { return unknown(because) }
         if let because = obstacle { return unknown(because, earliest: earliest) }
@@ -27,8 +27,8 @@ struct GroupEstimate: Sendable {
             latest: latest, because: speech)
     }
 
-    /// The origin whose share of the rest takes longest. One that nothing comes from is slower than all others, and of those whose
-    /// rest isn't known the one with the most to do for each byte per second.
+    /// The origin whose share of the remaining bytes takes longest. An origin that sends nothing is slower than all others.
+    /// Origins with an unknown remainder compare by the work for each byte per second.
     var slowest: GroupFacts.Origin? {
         guard !facts.group.state.isTerminal else { return nil }
         return origins.max { left, right in
@@ -37,12 +37,13 @@ struct GroupEstimate: Sendable {
         }
     }
 
-    /// The origins that there is something to do at, with what is left there where that is known in full. What is left at a
-    /// single one is what is left of the group.
+    /// The origins with work left, and their remaining bytes where these are known in full. The remaining bytes of a single
+    /// origin are those of the group.
     private var origins: [GroupFacts.Origin] {
         var busy = facts.origins.filter { $0.own > 0 || $0.ready.number > 0 }
         let isKnown = !facts.hasMoreOrigins && facts.group.bytes.unknownTasks == 0 && facts.group.tasks.paused == 0
-        // All that comes, comes from there; leases that were granted just now have brought nothing yet.
+        // All bytes come from this origin. Leases that were granted just now have brought nothing yet, so its own speed may
+        // be too low.
         if busy.count == 1, !facts.hasMoreOrigins, facts.group.bytesPerSecond > 0 {
             busy[0].ownBytesPerSecond = facts.group.bytesPerSecond
         }
@@ -54,38 +55,38 @@ struct GroupEstimate: Sendable {
         return busy
     }
 
-    /// How fast the group is from now on, in bytes per second: as it was, unless it may not be as fast any more.
+    /// The speed of the group from now on, in bytes per second: its recent speed, but no more than what is allowed now.
     private var pace: Int64 {
         guard let allowed else { return facts.group.bytesPerSecond }
-        // What comes in lumps has no speed that says anything.
+        // A measured speed says nothing when bytes come in lumps.
         return GroupFacts.comesInLumps(allowed) ? allowed : min(allowed, facts.group.bytesPerSecond)
     }
 
-    /// The most that may come now.
+    /// The allowed rate now, in bytes per second.
     private var allowed: Int64? {
         [facts.bytesPerSecondAllowed, facts.fleet?.bytesPerSecondLimit].compactMap { $0 }.min()
     }
 
-    /// Whether the rate of the group, or of the fleet, sets the pace. Then what one transfer does not get another one gets, and a slow one ends as
-    /// soon as the others leave it more: only the whole rest counts.
+    /// Whether a rate of the group or of the fleet limits the speed. Then the transfers share the rate: a slow transfer
+    /// gets faster as soon as the others end, so only the total of remaining bytes counts.
     private var isPaced: Bool {
         facts.bytesPerSecondAllowed.map { facts.group.bytesPerSecond >= $0 - $0 / 4 } ?? false
             || facts.fleet.map { $0.bytesPerSecond >= $0.bytesPerSecondLimit - $0.bytesPerSecondLimit / 4 } ?? false
     }
 
-    /// Whether everything that the end depends on was looked at.
+    /// Whether the facts cover everything that the end depends on.
     private var isComplete: Bool {
         !facts.hasMoreOrigins && !facts.putOff.chunks.more && origins.allSatisfy { Self.seconds(of: $0) != nil }
     }
 }
 
 extension GroupEstimate {
-    /// How long the group's rest at an origin takes at the speed that it has from there; `nil` when that isn't known.
+    /// Seconds that the group's remaining bytes at an origin take at its speed from there; `nil` if unknown.
     static func seconds(of origin: GroupFacts.Origin) -> Int64? {
         origin.bytesLeft.flatMap { Pace.seconds($0, at: origin.ownBytesPerSecond) }
     }
 
-    /// What is to do at an origin for each byte per second. Chunks that nobody has yet count as much as those that somebody has.
+    /// The remaining bytes at an origin for each byte per second. Chunks without a lease count as much as leased chunks.
     private static func slowness(_ origin: GroupFacts.Origin) -> Double {
         if let left = origin.bytesLeft { return Double(left) / Double(max(1, origin.ownBytesPerSecond)) }
         let leased = Double(origin.ownBytesLeft)
@@ -97,7 +98,7 @@ extension GroupEstimate {
         Timestamp(microseconds: facts.at.microseconds + seconds * 1_000_000)
     }
 
-    /// Seconds until what is put off, or waits for a paused origin, can go on at all.
+    /// Seconds until chunks that are put off, or that wait for a paused origin, can go on.
     private var untilDue: Int64 {
         let moments =
             facts.origins.filter { $0.ready.number > 0 }.compactMap(\.pausedUntil)
@@ -105,10 +106,10 @@ extension GroupEstimate {
         return moments.map { Self.seconds($0.since(facts.at)) }.max() ?? 0
     }
 
-    /// Whole seconds, rounded up; none for what has been.
+    /// Whole seconds, rounded up; 0 for the past.
     private static func seconds(_ duration: Duration) -> Int64 { max(0, (duration.milliseconds + 999) / 1_000) }
 
-    /// Seconds that the slowest chunk of now takes.
+    /// Seconds that the slowest current chunk takes.
     private var lastChunk: Int64 {
         facts.straggler.flatMap { straggler in
             straggler.bytesLeft.flatMap { Pace.seconds($0, at: straggler.bytesPerSecond) }
@@ -119,7 +120,7 @@ extension GroupEstimate {
         GroupExplanationDocument.Estimate(seconds: nil, earliest: earliest, latest: latest, because: because)
     }
 
-    /// When it ends whatever comes: what is not done by then fails.
+    /// The latest end: the deadline at which unfinished tasks fail.
     private var latest: Timestamp? {
         guard !facts.group.state.isTerminal, facts.group.onDeadline ?? .fail == .fail else { return nil }
         return facts.group.deadlineAt
@@ -138,7 +139,7 @@ extension GroupEstimate {
         facts.group.state.isTerminal ? "it has \(GroupExplanation.ending(facts.group.state))" : nil
     }
 
-    /// Why nobody can know when it ends, the surest reason first.
+    /// Why the end is unknown; the most certain reason first.
     private var obstacle: String? {
         let tasks = facts.group.tasks
         if facts.isPaused { return "it is paused, and nobody knows when it is resumed" }
@@ -166,7 +167,8 @@ extension GroupEstimate {
         return tasks.active == 0 ? "nothing of it is being fetched now" : nil
     }
 
-    /// Before when it can't be done: what comes now is not fast enough, or isn't even allowed to be.
+    /// The earliest possible end: the latest of the moments before which a window, a put-off chunk or the allowed rate
+    /// keeps the group from ending.
     private var earliest: Timestamp? {
         guard !facts.isPaused else { return nil }
         var bounds: [Timestamp] = []
@@ -180,7 +182,7 @@ extension GroupEstimate {
         {
             bounds.append(moment(after: seconds))
         }
-        // What is due already will begin with one of the next claims.
+        // A moment in the past is no bound: that work begins with one of the next claims.
         return bounds.filter { $0 > facts.at }.max()
     }
 }

@@ -22,7 +22,7 @@ extension GroupExplanation {
         case .cancelled: return "It was cancelled; what was unfinished is dropped."
         case .failed:
             let name = ShellWord(group.name)
-            // Without more time the same would come again.
+            // Without more time, a retry would fail in the same way.
             let isLate = group.overdue == true && group.onDeadline == .fail
             let time = isLate ? "give it more time (muster limit \(name) --deadline 2h), and " : ""
             return
@@ -48,7 +48,7 @@ extension GroupExplanation {
         return ": \(named.joined(separator: ", "))\(rest > 0 ? " and \(rest) more" : "")"
     }
 
-    /// One sentence: what happens next, and when; and what its deadline has in store.
+    /// One sentence: what happens next, and when; and what happens at its deadline.
     func next(_ waits: [GroupExplanationDocument.Wait]) -> String? {
         guard let first = waits.first else { return nil }
         let sentence = [after(first), deadline].compactMap { $0 }.joined(separator: "; ")

@@ -3,17 +3,17 @@ import MusterCore
 
 /// What a group waits for, in words: a pure function of the facts.
 struct GroupExplanation: Sendable {
-    /// What there is to know.
+    /// The facts that the explanation is made from.
     let facts: GroupFacts
 
-    /// The document.
+    /// The explanation as a document of the API.
     var document: GroupExplanationDocument {
         let waits = waits
         let estimate = GroupEstimate(facts: facts)
         let eta = estimate.document
         var group = facts.group
         group.etaSeconds = eta.seconds
-        // While all of it waits, no origin is to blame, unless something is still under way there.
+        // While the whole group waits, no origin counts as the slowest, unless the group still has connections there.
         let slowest =
             facts.workers.areAllSilent
             ? nil : estimate.slowest.flatMap { whole == nil || $0.own > 0 ? $0 : nil }
@@ -24,8 +24,8 @@ struct GroupExplanation: Sendable {
             doubtful: facts.doubtful, at: facts.at)
     }
 
-    /// What keeps tasks of the group from going on: first what stands in the way of all of them, then what is being done, then what
-    /// ends by itself, and last what ends when others are done.
+    /// What keeps tasks of the group from going on, in this order: what stands in the way of all of them, what is being
+    /// done, what ends by itself, and what ends when other transfers end.
     var waits: [GroupExplanationDocument.Wait] {
         guard !facts.group.state.isTerminal else { return [] }
         let work = [fetching, finalizing, asking].compactMap { $0 }
@@ -42,7 +42,7 @@ struct GroupExplanation: Sendable {
 
     private typealias Wait = GroupExplanationDocument.Wait
 
-    /// What stands in the way of the whole group.
+    /// The wait that concerns the whole group.
     private var whole: Wait? { paused ?? held ?? closed }
 
     private var ready: GroupFacts.Count { total(facts.origins.map(\.ready), more: facts.hasMoreOrigins) }
@@ -53,7 +53,7 @@ struct GroupExplanation: Sendable {
         }
     }
 
-    /// A wait of chunks: of no more tasks than there are, whatever the number of their chunks.
+    /// A wait of chunks. It counts no more tasks than are unfinished, since a task may have many chunks.
     private func wait(
         _ reason: ExplanationDocument.Reason, _ detail: String, _ chunks: GroupFacts.Count, until: Timestamp? = nil
     ) -> Wait {
@@ -84,8 +84,8 @@ struct GroupExplanation: Sendable {
             tasks: facts.unfinished)
     }
 
-    /// What helps a group that waits in vain for another one. A retry leaves cancelled tasks as they are, and nobody removes a group that another one
-    /// waits for: new tasks alone begin its next generation.
+    /// The command that helps a group that waits in vain for another group. A retry leaves cancelled tasks as they are, and
+    /// a group that another group waits for can't be removed: only new tasks begin its next generation.
     static func remedy(_ other: GroupFacts.Prerequisite) -> String {
         let name = ShellWord(other.group)
         return other.state == .cancelled ? "muster add \(name) --reopen … with new tasks" : "muster retry \(name)"
@@ -118,7 +118,7 @@ struct GroupExplanation: Sendable {
             let detail = WaitSentence.noWorker(sink: facts.group.sink, own: facts.workers.own)
             return Wait(reason: .noWorker, detail: detail, tasks: tasks)
         }
-        // Those that work on it are named where it is said what they do.
+        // Silent workers that hold its leases are named with their work.
         guard facts.workers.areAllSilent, facts.group.tasks.active == 0, facts.placing == 0 else { return nil }
         return silence.map { Wait(reason: .noWorker, detail: $0, tasks: tasks) }
     }
@@ -145,7 +145,7 @@ struct GroupExplanation: Sendable {
             tasks: tasks)
     }
 
-    /// What nothing has come of since it was asked for, if that is long ago.
+    /// Names the chunk of which nothing has come since it was requested, if that is long ago.
     private var nothingComes: String {
         guard let last = facts.straggler, last.bytesPerSecond == 0, silence == nil,
             let time = WaitSentence.nothingCame(since: last.grantedAt, at: facts.at)
@@ -255,7 +255,7 @@ struct GroupExplanation: Sendable {
         guard let cap = facts.group.limits.maxConnections, facts.connections >= Int64(cap), ready.number > 0 else {
             return nil
         }
-        // A cap that was lowered takes nothing away from what is running.
+        // A lowered cap does not end running transfers at once.
         let detail =
             facts.connections == Int64(cap)
             ? WaitSentence.groupFull(cap)

@@ -3,7 +3,7 @@ import MusterCore
 import MusterStore
 
 extension GroupFacts {
-    /// What the group's own row says; nothing is known of its chunks.
+    /// The facts in the group's own row; nothing about its chunks.
     ///
     /// - Parameter own: what the coordinator's own process knows.
     init(_ group: GroupRecord, own: OwnProcess) throws {
@@ -75,7 +75,7 @@ extension GroupFacts.Window {
 }
 
 extension GroupFacts.Count {
-    /// A count that the store stopped one beyond its bound.
+    /// A count that the store ended at one above its bound.
     fileprivate init(_ counted: Int64) {
         self.init(number: min(counted, GroupExplanationRecord.most), more: counted > GroupExplanationRecord.most)
     }
@@ -97,7 +97,7 @@ extension GroupFacts.Origin {
 }
 
 extension GroupFacts.Straggler {
-    /// A lease that fetches something; `nil` for one that doesn't.
+    /// A lease that fetches; `nil` for other leases.
     fileprivate init?(_ record: GroupExplanationRecord.Straggler) {
         guard record.kind == .fetch, let origin = record.origin else { return nil }
         self.init(
@@ -116,13 +116,14 @@ extension GroupExplanationDocument.SlowestOrigin {
 }
 
 extension OwnProcess {
-    /// What it has of workers for a sink, of which so many are leaving: they stay away, too.
+    /// The state of the process's own workers for a sink, of which `leaving` are draining: these don't come back.
     func workers(_ sink: String, leaving: Int64) -> Workers {
         let known = workers(sink)
         return known == .coming && leaving > 0 ? .left : known
     }
 
-    /// The silent workers of a group. What they report can't be stored while the database has no room: then nothing is wrong with them.
+    /// The silent workers of a group. While the database has no room, their reports can't be stored, and the workers are
+    /// not at fault.
     func silent(_ group: GroupRecord) -> [TaskFacts.SilentWorker] {
         guard !group.silent.isEmpty else { return [] }
         let trouble = databaseTrouble()

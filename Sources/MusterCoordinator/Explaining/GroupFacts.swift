@@ -2,33 +2,33 @@ import MusterAPI
 import MusterCore
 import MusterStore
 
-/// What there is to know about a group that is to be explained, at one moment of the database's clock. Facts alone: what follows
-/// from them is `GroupExplanation`. Counts stop at a bound, so that asking costs the same for every size of a group.
+/// The facts that explain a group, at one moment of the database's clock. `GroupExplanation` draws the conclusions. Counts
+/// stop at a bound, so that the query costs the same for every size of a group.
 struct GroupFacts: Sendable {
     /// How many chunks there are, counted up to a bound.
     struct Count: Sendable, Hashable {
-        /// Those that were counted.
+        /// The chunks that were counted.
         var number: Int64
         /// Whether there are more.
         var more: Bool
 
-        /// None.
+        /// No chunks.
         static let none = Count(number: 0, more: false)
     }
 
-    /// An origin that something of the group is fetched from, or could be.
+    /// An origin that chunks of the group are fetched from, or could be.
     struct Origin: Sendable, Hashable {
         /// Scheme, host and port.
         var key: String
-        /// Nothing is leased on it before this moment, if that is still to come.
+        /// Nothing is leased on it before this moment, if it is in the future.
         var pausedUntil: Timestamp?
-        /// Whether it asked for that itself, so that one connection tries it sooner.
+        /// Whether the origin asked for the pause itself, so that one connection tries it sooner.
         var isTried = false
         /// Leases of all groups on it now.
         var leases: Int64
-        /// How many leases there may be.
+        /// How many leases it may have.
         var allowed: Int32
-        /// Why these are fewer than its cap, if they are.
+        /// Why `allowed` is less than its cap, if it is.
         var limit: OriginRecord.Limit?
         /// Bytes per second that came from it lately, for all groups.
         var bytesPerSecond: Int64
@@ -36,13 +36,13 @@ struct GroupFacts: Sendable {
         var bytesPerSecondLimit: Int64?
         /// Leases of this group on it now.
         var own: Int64
-        /// Bytes per second of these.
+        /// Bytes per second of these leases.
         var ownBytesPerSecond: Int64
-        /// Bytes that are to come under these.
+        /// Bytes still to be fetched under these leases.
         var ownBytesLeft: Int64
         /// Chunks that could be leased from it.
         var ready: Count
-        /// What is left to fetch from it in all, but for what is put off, paused or of unknown size; `nil` when nobody counted that.
+        /// All bytes left to fetch from it, except those that are put off, paused or of unknown size; `nil` when not counted.
         var bytesLeft: Int64?
     }
 
@@ -52,9 +52,9 @@ struct GroupFacts: Sendable {
         var key: String
         /// Where it is fetched from.
         var origin: String
-        /// Who holds it.
+        /// The worker that holds it.
         var worker: String?
-        /// The bytes that are to come under it, if that is known.
+        /// The bytes still to be fetched under it, if known.
         var bytesLeft: Int64?
         /// Bytes per second since it was granted.
         var bytesPerSecond: Int64
@@ -66,13 +66,13 @@ struct GroupFacts: Sendable {
     struct Prerequisite: Sendable, Hashable {
         /// Its name.
         var group: String
-        /// What has to become of it.
+        /// The condition that it has to meet.
         var on: PrerequisiteCondition
-        /// What is observed of it.
+        /// Its current state.
         var state: GroupState
     }
 
-    /// The rate of the whole fleet, and what it has of that.
+    /// The rate of the whole fleet, and its recent use.
     struct Fleet: Sendable, Hashable {
         /// The most bytes per second that all workers may fetch together.
         var bytesPerSecondLimit: Int64
@@ -104,45 +104,45 @@ struct GroupFacts: Sendable {
 
     /// The group.
     var group: GroupDocument
-    /// Whether the whole group was told to wait.
+    /// Whether the whole group is paused.
     var isPaused: Bool
     /// The groups that it still waits for.
     var prerequisites: [Prerequisite]
-    /// The groups at the ends of its chain that have ended otherwise than those wish that wait for them.
+    /// The groups at the ends of its chain that ended without meeting the condition of the groups that wait for them.
     var lost: [Prerequisite] = []
-    /// The first of its tasks that have failed, each with why.
+    /// The first of its failed tasks, each with the reason.
     var failures: [(key: String, reason: String)] = []
-    /// Its files of which nothing tells whether they are pages in the place of files.
+    /// Its files that may be pages in place of the wanted files, since no size and no digest verifies them.
     var doubtful: GroupExplanationDocument.Doubtful?
     /// How many of its tasks find no room in the sink.
     var roomlessTasks: Int64 = 0
-    /// The first of these, each with what it lacks.
+    /// The first of these tasks, each with the detail of its failure.
     var roomless: [(key: String, reason: String)] = []
-    /// What most of its tasks that are tried again failed with, and where.
+    /// The failure that most of its retried tasks have, with the origin.
     var retried: String?
-    /// When it may run.
+    /// When the group may run.
     var window: Window
     /// The most bytes per second that it may have now.
     var bytesPerSecondAllowed: Int64?
     /// Leases on its origins.
     var connections: Int64
-    /// Questions to its resolver that somebody asks, or is to ask again.
+    /// Questions to its resolver that a worker is asking, or that are to be asked again.
     var questions: Int64
-    /// Files that somebody verifies and puts in place.
+    /// Files that workers are verifying and putting in place.
     var placing: Int64
-    /// What is put off.
+    /// The chunks that are put off.
     var putOff: PutOff
-    /// Its origins, as far as they were looked at.
+    /// Its origins, up to a bound.
     var origins: [Origin]
-    /// Whether there are origins that were not looked at.
+    /// Whether there are more origins than that.
     var hasMoreOrigins: Bool
-    /// The lease that will end last as things go.
+    /// The lease that will end last at the current speeds.
     var straggler: Straggler?
-    /// Who could do the work.
+    /// The workers that could do the work.
     var workers: TaskFacts.Workers
     /// The fleet, where its rate is limited.
     var fleet: Fleet?
-    /// When all of this was so.
+    /// The moment of these facts.
     var at: Timestamp
 
     /// Tasks that are not finished.
@@ -150,20 +150,21 @@ struct GroupFacts: Sendable {
         group.tasks.queued + group.tasks.active + group.tasks.paused + group.tasks.finalizing
     }
 
-    /// What is left to fetch, as far as sizes are known.
+    /// The bytes left to fetch, as far as sizes are known.
     var rest: Int64 { max(0, group.bytes.total - group.bytes.done) }
 
-    /// Whether most of an allowed rate is used: below that, something else is in the way.
+    /// Whether most of an allowed rate is used: below that, something else limits the speed.
     static func isUsedUp(_ allowed: Int64, by speed: Int64) -> Bool {
         speed >= allowed - allowed / 10 || comesInLumps(allowed)
     }
 
-    /// Whether a rate is so small that a single read takes longer than speeds are remembered: it is used up whatever the speed seems to be.
+    /// Whether a rate is so small that a single read takes longer than speeds are remembered. Such a rate counts as used up
+    /// at every measured speed.
     static func comesInLumps(_ allowed: Int64) -> Bool { allowed < lumpBytes / rememberedSeconds }
 
-    /// What is read of a connection at once.
+    /// The bytes that are read from a connection at once.
     private static let lumpBytes: Int64 = 16 << 10
-    /// How long a speed is remembered (`bytes_per_second`).
+    /// How long a speed is remembered, in seconds (`bytes_per_second`).
     private static let rememberedSeconds: Int64 = 10
 }
 

@@ -2,13 +2,13 @@ import MusterAPI
 import MusterCore
 import MusterStore
 
-/// Groups as they are shown, each with the one estimate that there is of it: a status and an explanation say the same.
+/// Groups as they are shown. There is one estimate for each group, so that a status and an explanation agree.
 struct GroupProgress: Sendable {
     let store: Store
     /// What the coordinator's own process knows.
     let own: OwnProcess
 
-    /// A group.
+    /// The document of a group.
     func document(_ record: GroupRecord) async throws -> GroupDocument {
         var document = try GroupDocument(
             record, etaSeconds: try await estimates([record])[record.id], own: own)
@@ -19,13 +19,14 @@ struct GroupProgress: Sendable {
         return document
     }
 
-    /// Groups, in the same order.
+    /// The documents of groups, in the same order.
     func documents(_ records: [GroupRecord]) async throws -> [GroupDocument] {
         let seconds = try await estimates(records)
         return try records.map { try GroupDocument($0, etaSeconds: seconds[$0.id], own: own) }
     }
 
-    /// Tasks of a group as they are shown. None takes longer than its group: under a rate that all of them share, the last ones get what the others leave.
+    /// Tasks of a group as they are shown. No task takes longer than its group: under a shared rate, the last tasks get
+    /// what the others leave.
     func documents(_ tasks: [TaskRecord], of group: String) async throws -> [TaskDocument] {
         var documents = try tasks.map { try TaskDocument($0) }
         guard documents.contains(where: { $0.etaSeconds != nil }) else { return documents }
@@ -37,8 +38,8 @@ struct GroupProgress: Sendable {
         return documents
     }
 
-    /// In how many seconds groups will be done, where that can be told. Of most of them the row alone says that it can't: they are
-    /// not looked at more closely, since what else is known of a group can only put its end off.
+    /// Estimated seconds until groups are done, where an estimate is possible. For most groups the row alone says that it
+    /// is not. No more is read of these, since other facts of a group can only make its end later.
     private func estimates(_ records: [GroupRecord]) async throws -> [GroupID: Int64] {
         let promising = try records.filter {
             try GroupEstimate(facts: GroupFacts($0, own: own)).document.seconds != nil

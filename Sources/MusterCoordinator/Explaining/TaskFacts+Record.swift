@@ -6,7 +6,7 @@ extension TaskFacts {
     /// The facts as they are stored.
     ///
     /// - Parameters:
-    ///   - group: the task's group, for what concerns all of it: its sink, and what is wrong with that.
+    ///   - group: the task's group, for the facts about the whole group: its sink, and the trouble of the sink.
     ///   - own: what the coordinator's own process knows.
     init(_ record: ExplanationRecord, of group: GroupRecord, own: OwnProcess) throws {
         let staying = max(0, record.workers.reaching - record.workers.draining)
@@ -45,7 +45,7 @@ extension TaskFacts {
         }
     }
 
-    /// The sources. What each of them brought is counted where there are several; a single one brought all.
+    /// The sources. The bytes of each source are counted where there are several; a single source brought all bytes.
     private static func sources(_ record: ExplanationRecord) -> [ExplanationDocument.Source] {
         var sources = record.sources.map { ExplanationDocument.Source($0) }
         if sources.count == 1, record.task.reusedFrom == nil { sources[0].bytes = record.task.bytesDone }
@@ -81,7 +81,7 @@ extension ExplanationDocument.Work {
 }
 
 extension ExplanationDocument.Source {
-    /// A source as it is shown. What a resolver gave for it is not: such a URL is as good as a key.
+    /// A source as it is shown. The URL that a resolver gave for it is left out: such a URL is as good as a key.
     fileprivate init(_ source: ExplanationRecord.Source) {
         let state =
             switch source.state {

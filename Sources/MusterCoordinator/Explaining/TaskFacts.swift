@@ -2,60 +2,59 @@ import MusterAPI
 import MusterCore
 import MusterStore
 
-/// What there is to know about a task that is to be explained, at one moment of the database's clock. Facts alone: what follows
-/// from them is `Explanation`.
+/// The facts that explain a task, at one moment of the database's clock. `Explanation` draws the conclusions.
 struct TaskFacts: Sendable {
     /// An origin that chunks of the task wait for.
     struct Origin: Sendable, Hashable {
         /// Scheme, host and port.
         var key: String
-        /// Nothing is leased on it before this moment, if that is still to come.
+        /// Nothing is leased on it before this moment, if it is in the future.
         var pausedUntil: Timestamp?
-        /// Whether it asked for that itself, so that one connection tries it sooner.
+        /// Whether the origin asked for the pause itself, so that one connection tries it sooner.
         var isTried = false
         /// Connections that workers may use to it now.
         var leases: Int64
-        /// How many there may be.
+        /// How many connections there may be.
         var allowed: Int32
-        /// Why these are fewer than its cap, if they are.
+        /// Why `allowed` is less than its cap, if it is.
         var limit: OriginRecord.Limit?
     }
 
-    /// A worker that has not been heard of for longer than it should be.
+    /// A worker that has been silent for longer than it should be.
     struct SilentWorker: Sendable, Hashable {
         /// Its name.
         var name: String
-        /// When it was heard of last.
+        /// When it was last seen.
         var since: Timestamp
-        /// When it counts as gone, and its leases end, if nothing is heard of it until then.
+        /// When its session counts as gone and its leases end, if it stays silent.
         var endsAt: Timestamp?
-        /// Why nothing that it reports can be stored, if that is so.
+        /// Why its reports can't be stored, if that is so.
         var databaseTrouble: String?
     }
 
-    /// The sessions that live, reach the task's sink and are not about to leave.
+    /// The live sessions that reach the task's sink and are not draining.
     struct Workers: Sendable, Hashable {
         /// How many there are.
         var reaching: Int64
-        /// Whether the sink is in trouble at all of those that have been heard of.
+        /// Whether the sink is in trouble at all of these sessions that are not silent.
         var isSinkParked = false
-        /// What one of these said of it.
+        /// The trouble, as one of these sessions reported it.
         var parkedDetail: String?
-        /// Transfers that the others could take.
+        /// Transfers that the other sessions could take.
         var freeSlots: Int64
-        /// Those that hold something of the group, or all if `areAllSilent`, and have not been heard of; the longest first.
+        /// The silent workers that hold leases of the group, or all workers if `areAllSilent`; the longest silence first.
         var silent: [SilentWorker] = []
-        /// Whether there are some, and none of them has been heard of.
+        /// Whether there are sessions, and all of them are silent.
         var areAllSilent = false
-        /// What the coordinator's own process has of workers for the sink.
+        /// The state of the workers for the sink that belong to the coordinator's own process.
         var own = OwnProcess.Workers.none
     }
 
-    /// What becomes of a question to the resolver.
+    /// The state of a question to the resolver.
     enum Question: Sendable, Hashable {
         /// Nothing is asked.
         case none
-        /// Somebody will be sent to ask; after a failed answer not before the moment.
+        /// A worker will be told to ask; after a failed answer not before the moment.
         case due(Timestamp?)
         /// A worker is asking.
         case asked(worker: String, since: Timestamp)
@@ -65,7 +64,7 @@ struct TaskFacts: Sendable {
     var task: TaskDocument
     /// Its group.
     var group: String
-    /// Whether the whole group was told to wait.
+    /// Whether the whole group is paused.
     var isGroupPaused: Bool
     /// The groups that its group still waits for.
     var prerequisites: [String] = []
@@ -79,7 +78,7 @@ struct TaskFacts: Sendable {
     var sink: String
     /// Its chunks.
     var chunks: ExplanationDocument.Chunks
-    /// Who works on it.
+    /// The leases under which workers work on it.
     var work: [ExplanationDocument.Work]
     /// How many chunks are to give their tails to others, since their holders are slow.
     var shrinking = 0
@@ -87,13 +86,13 @@ struct TaskFacts: Sendable {
     var doubled = 0
     /// Its sources.
     var sources: [ExplanationDocument.Source]
-    /// What was tried, the newest last.
+    /// The tries, the newest last.
     var attempts: [ExplanationDocument.Attempt]
-    /// Whether it has succeeded, and nothing tells whether it is a page in the place of the file.
+    /// Whether it has succeeded, but may be a page in place of the wanted file, since no size and no digest verifies it.
     var isDoubtful = false
     /// When the first of its waiting chunks is due.
     var nextDue: Timestamp?
-    /// The task whose file its chunk waits for, since that is the same: its group and its key.
+    /// The task whose file its chunk waits for, since both files are the same: its group and its key.
     var awaited: (group: String, key: String)?
     /// The question to the resolver.
     var question: Question
@@ -101,12 +100,12 @@ struct TaskFacts: Sendable {
     var origins: [Origin]
     /// Leases of the group.
     var groupLeases: Int64
-    /// How many it may have.
+    /// How many leases the group may have.
     var groupCap: Int32?
-    /// Who could do the work.
+    /// The workers that could do the work.
     var workers: Workers
     /// When it fails if it is not done by then.
     var deadlineAt: Timestamp?
-    /// When all of this was so.
+    /// The moment of these facts.
     var at: Timestamp
 }

@@ -1,9 +1,9 @@
 import MusterCore
 import MusterStore
 
-/// What a status, the explanation of a task and that of its group have in common: one thing is said in the same words by all of them.
+/// The sentences that a status, the explanation of a task and the explanation of its group share: all of them use the same words.
 enum WaitSentence {
-    /// The whole group was told to wait.
+    /// The whole group is paused.
     static func paused(group: String) -> String { "the group is paused; go on with: muster resume \(ShellWord(group))" }
 
     /// `the group "a"`, or `the groups "a", "b"`.
@@ -11,9 +11,9 @@ enum WaitSentence {
         "the group\(names.count == 1 ? "" : "s") \(names.map { "\"\($0)\"" }.joined(separator: ", "))"
     }
 
-    /// Nobody could do the work.
+    /// No worker could do the work.
     ///
-    /// - Parameter own: what the coordinator's own process has of workers for the sink.
+    /// - Parameter own: the state of the workers for the sink that belong to the coordinator's own process.
     static func noWorker(sink: String, own: OwnProcess.Workers) -> String {
         let help = "start one with: muster work --sink \(sink)=DIR"
         let more =
@@ -26,31 +26,31 @@ enum WaitSentence {
         return "no live worker reaches the sink \"\(sink)\"\(more)"
     }
 
-    /// What happens when there is nobody who could do the work.
+    /// What happens next when no worker could do the work.
     static func afterNoWorker(_ workers: TaskFacts.Workers) -> String {
         workers.areAllSilent
             ? "it goes on when that is heard of again, or another worker for the sink is there"
             : "it goes on when a worker for the sink is there"
     }
 
-    /// What happens once the same file is there that another task fetches.
+    /// What happens once another task has fetched the same file.
     static let afterSameFile = "it is made of that file when that is there; if that one fails, it is fetched"
 
-    /// The sink is not well.
+    /// The sink is in trouble.
     ///
     /// - Parameters:
-    ///   - place: where that is so.
-    ///   - detail: what was seen, if that is known.
+    ///   - place: the workers at which it is in trouble.
+    ///   - detail: the observed trouble, if known.
     static func sinkInTrouble(_ sink: String, at place: String = "every worker", _ detail: String?) -> String {
         "the sink \"\(sink)\" is in trouble at \(place)\(detail.map { ": \($0)" } ?? "")"
     }
 
-    /// What happens once the sink is well, and what makes room in it.
+    /// What happens once the sink is well again, and how to make room in it.
     static func afterSinkParked(group: String) -> String {
         "it goes on by itself when the sink is well again; if its disk is full, make room there, which muster cancel \(ShellWord(group)) does too"
     }
 
-    /// The workers that have not been heard of, the one that was heard of longest ago first; `nil` if there are none.
+    /// The silent workers, the longest silence first; `nil` if there are none.
     static func silence(_ workers: [TaskFacts.SilentWorker], at now: Timestamp) -> String? {
         guard let first = workers.first else { return nil }
         if let trouble = first.databaseTrouble { return "what workers report can't be stored: \(trouble)" }
@@ -63,7 +63,7 @@ enum WaitSentence {
             "\(said); \(workers.count == 1 ? "it" : "the first") counts as gone \(seconds > 0 ? "in \(seconds) s" : "now")"
     }
 
-    /// Nothing has come of what was asked for at this moment; `nil` where that is no wonder yet.
+    /// Nothing has come since a request at this moment; `nil` while the request is too recent for that to matter.
     static func nothingCame(since moment: Timestamp, at now: Timestamp) -> String? {
         let time = now.since(moment)
         guard time >= .seconds(8) else { return nil }
@@ -84,17 +84,17 @@ enum WaitSentence {
         "it refused others\(limit.status.map { " with \($0)" } ?? "") \(limit.seconds) s ago; one more is tried every 10 s"
     }
 
-    /// What is done about an origin that asked to be left alone.
+    /// What is done about an origin that asked for a pause.
     static let tried = "one connection tries it every 10 s, and ends the pause if it is served"
 
-    /// The command that ends the pause of an origin, which an operator set. There is none for a pause that the origin asked for: it is tried by itself, or is over
-    /// within ten seconds.
+    /// The command that ends a pause which an operator set. There is none for a pause that the origin asked for, since that
+    /// is tried automatically, nor for a pause that is over within ten seconds.
     static func sooner(_ origin: String, until: Timestamp?, isTried: Bool, at now: Timestamp) -> String? {
         guard !isTried, let until, until.since(now) > .seconds(10) else { return nil }
         return "sooner with: muster origins set \(ShellWord(origin)) --pause-until none"
     }
 
-    /// For so many seconds an origin has refused connections and served nothing.
+    /// An origin has refused connections and served nothing for this many seconds.
     static func outage(_ seconds: Int64) -> String {
         "it refuses connections, and has served nothing for \(DurationNotation.format(.seconds(seconds)))"
     }

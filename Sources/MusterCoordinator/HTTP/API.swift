@@ -46,7 +46,7 @@ struct API: Sendable {
         GroupRoutes(store: store, intake: intake, own: configuration.ownProcess).add(to: readers)
         TaskRoutes(store: store, intake: intake, own: configuration.ownProcess).add(to: readers)
         RemovalRoutes(store: store).add(to: readers)
-        // A reader of events mostly waits, and so takes its place for each look.
+        // A reader of events mostly waits, so it takes a place in the readers' share only for each look.
         let reader = EventReader(
             store: store, bell: bell, clock: clock, longPoll: configuration.longPoll, share: share)
         EventRoutes(reader: reader).add(to: admin)

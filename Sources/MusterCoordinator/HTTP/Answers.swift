@@ -16,7 +16,7 @@ enum Answer {
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder().encode(value))))
     }
 
-    /// Nothing to say but that it is done.
+    /// An answer without a body: the request is done.
     static let empty = Response(status: .noContent)
 
     /// A text for machines that don't read JSON.
@@ -43,7 +43,7 @@ enum Answer {
 }
 
 extension Problem {
-    /// The problem that an error is. What isn't the caller's business is not told.
+    /// The problem that describes an error. Internal details are not told to the caller.
     init(_ error: any Error) {
         switch error {
         case let problem as Problem: self = problem
@@ -164,7 +164,7 @@ extension Problem {
             + "{\"urls\": [\"\(second)\"]\(values)}"
     }
 
-    /// What holds a destination, and what helps.
+    /// Says which group holds a destination, and what helps.
     private static func taken(_ path: String, by group: String?) -> String {
         guard let group else { return "an unfinished task writes to \(path) already" }
         return

@@ -9,7 +9,7 @@ struct ConsumerRoutes: Sendable {
     let store: Store
     let reader: EventReader
 
-    /// - Parameter readers: where those are who only read, and wait for nothing.
+    /// - Parameter readers: the routes within the readers' share, for requests that only read and don't wait.
     func add(to group: RouterGroup<some RequestContext>, readers: RouterGroup<some RequestContext>) {
         readers.get("consumers", use: list)
         group.get("consumers/:name/events", use: read)
@@ -35,7 +35,7 @@ struct ConsumerRoutes: Sendable {
         return try Answer.json(Page(items: consumers.map { ConsumerDocument($0) }, next: next))
     }
 
-    /// Reads from the consumer's place on, which stays where it is until an acknowledgement: a consumer that dies in between is given
+    /// Reads from the consumer's place on. Only an acknowledgement moves the place: a consumer that dies before it is given
     /// the same events again.
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.consumerName()

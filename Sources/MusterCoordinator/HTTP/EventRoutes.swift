@@ -13,8 +13,8 @@ struct EventRoutes: Sendable {
         group.get("events", use: read)
     }
 
-    /// Reads from after a position. With `wait` the answer is held back until there is something or the time is up; a
-    /// reader that accepts an event stream gets one.
+    /// Reads from after a position. With `wait` the answer is held back until there is an event or the time is up; a reader
+    /// that accepts an event stream gets one.
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let after = try request.query("after").map { _ in try request.query("after", in: 0...Int64.max, default: 0) }
         var question = try EventReader.Question(request, after: after, of: try request.query("log"))
@@ -22,17 +22,17 @@ struct EventRoutes: Sendable {
             return try Answer.events(
                 try await reader.read(question, wait: try request.query("wait", atMost: reader.longPoll)))
         }
-        // A reader that comes again still asks for the place where it began.
+        // A reader that reconnects still asks for the position where it began.
         if let last = request.headers[.lastEventID] {
             guard let position = Int64(last), position >= 0 else {
                 throw Problem(.invalidRequest, "Last-Event-ID must be the position of an event")
             }
             question.after = position
         }
-        // What has been dropped is told while there is a status to tell it with.
+        // Dropped events are reported before the head is sent, while a status can still say so.
         let start = try await reader.look(question).stretch
         question.after = start.events.first.map { $0.position - 1 } ?? start.next
-        // In another log the stream ends: its positions are others.
+        // The stream ends when the log is another one, since its positions differ.
         question.log = start.log
         guard let place = gate.enter() else {
             throw Problem(
@@ -49,7 +49,7 @@ struct EventRoutes: Sendable {
 }
 
 extension Request {
-    /// Whether the reader takes server-sent events.
+    /// Whether the reader accepts server-sent events.
     fileprivate var acceptsEventStream: Bool {
         headers[values: .accept].flatMap { $0.split(separator: ",") }.contains { range in
             range.prefix { $0 != ";" }.filter { $0 != " " }.lowercased() == "text/event-stream"
@@ -58,6 +58,6 @@ extension Request {
 }
 
 extension HTTPField.Name {
-    /// Where a reader of an event stream was when it was cut off.
+    /// The position of the last event that a reader of an event stream received.
     fileprivate static var lastEventID: Self { .init("Last-Event-ID")! }
 }

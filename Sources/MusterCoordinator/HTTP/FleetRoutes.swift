@@ -44,7 +44,7 @@ struct FleetRoutes: Sendable {
         return (String(text[..<colon]), SessionID(session))
     }
 
-    /// Sets an origin, known or not: one may be limited before anything is fetched from it.
+    /// Sets an origin, known or not: an origin may be limited before anything is fetched from it.
     private func set(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let key = try Self.origin(try context.path("key"))
         let patch = try await request.document(OriginPatch.self)
@@ -56,7 +56,7 @@ struct FleetRoutes: Sendable {
         return try Answer.json(OriginDocument(record, cap: maxConnectionsPerOrigin))
     }
 
-    /// The key of an origin as it is written: scheme and host, with the port or without. What stands behind that is no part of it.
+    /// Reads the key of an origin: scheme and host, with the port or without. Anything after that but a `/` is refused.
     static func origin(_ text: String) throws(Problem) -> String {
         let reason: String
         do {
@@ -73,7 +73,7 @@ struct FleetRoutes: Sendable {
 }
 
 extension PatchField {
-    /// The same in the words of the store.
+    /// The same change as the store's type.
     fileprivate var stored: MusterStore.Change<Value> {
         switch self {
         case .keep: .keep

@@ -60,7 +60,7 @@ struct GroupRoutes: Sendable {
         return try await answer(group, status: .created)
     }
 
-    /// Changes what the patch names, whatever the group is doing.
+    /// Changes the fields that the patch names, whatever the state of the group.
     private func change(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.path("name")
         let patch = try await request.document(GroupPatch.self)
@@ -87,14 +87,15 @@ struct GroupRoutes: Sendable {
         return try Answer.json(removal)
     }
 
-    /// What will become of the files. It is counted before the removal: afterwards nobody knows whose they were.
+    /// Counts what will happen to the files, and begins the removal. The count comes first: afterwards it is unknown which
+    /// task a file belongs to.
     private func beginDeleting(_ group: String, keys: [String]? = nil) async throws -> RemovalFate? {
         let fate = try await store.removalFate(of: group, keys: keys)
         try await store.beginRemoval(of: group)
         return fate
     }
 
-    /// Forgets the tasks with these keys, all or none. That a whole group is meant is said by `DELETE` alone.
+    /// Removes the tasks with these keys, all or none. Only `DELETE` removes a whole group.
     private func removeTasks(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.path("name")
         let files = try request.query("files", as: RemovedFiles.self) ?? .keep

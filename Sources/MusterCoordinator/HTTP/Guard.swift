@@ -14,7 +14,7 @@ enum Access: Sendable {
     case worker
 }
 
-/// Compares tokens without telling by its timing how much of one was right: digests of equal length are compared, and that in
+/// Compares tokens so that the timing does not tell how much of a token was right: it compares digests of equal length, in
 /// constant time.
 struct TokenCheck: Sendable {
     private let admin: SHA256Digest?
@@ -27,7 +27,7 @@ struct TokenCheck: Sendable {
 
     /// Throws a problem when the Authorization field doesn't open the access.
     func check(_ authorization: String?, for access: Access) throws(Problem) {
-        // Without tokens the coordinator listens on loopback alone; the configuration sees to that.
+        // Without tokens the coordinator listens on loopback alone; `CoordinatorConfiguration.check` ensures that.
         guard let admin else { return }
         guard let authorization, authorization.hasPrefix("Bearer ") else {
             throw Problem(.unauthorized, "send an Authorization header with a bearer token")
@@ -47,7 +47,7 @@ struct TokenCheck: Sendable {
     }
 }
 
-/// Lets through what the token allows.
+/// Lets requests through that the token allows.
 struct AccessMiddleware<Context: RequestContext>: RouterMiddleware {
     let check: TokenCheck
     let access: Access
@@ -60,7 +60,7 @@ struct AccessMiddleware<Context: RequestContext>: RouterMiddleware {
     }
 }
 
-/// Turns every error into a problem document, and counts.
+/// Turns every error into a problem document, and counts requests and failures.
 struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
     let own: OwnProcess
     let metrics: CoordinatorMetrics

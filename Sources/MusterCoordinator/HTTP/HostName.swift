@@ -6,13 +6,13 @@ struct HostName: Hashable, Sendable {
     /// The name or address.
     let text: String
 
-    /// Reads a host without a port; `nil` when it is none.
+    /// Reads a host without a port; `nil` when the text is anything else.
     init?(_ host: some StringProtocol) {
         guard let (name, port) = Self.split(Substring(host)), port == nil else { return nil }
         self = name
     }
 
-    /// Reads what to listen on, where an IPv6 address needs no brackets.
+    /// Reads a host to listen on, where an IPv6 address needs no brackets.
     init?(listening host: String) {
         guard let name = Self(host) ?? Self("[\(host)]") else { return nil }
         self = name
@@ -20,7 +20,8 @@ struct HostName: Hashable, Sendable {
 
     private init(checked text: String) { self.text = text }
 
-    /// Reads `HOST` or `HOST:PORT`, with brackets around an IPv6 address; `nil` when it is anything else, such as one with a user.
+    /// Reads `HOST` or `HOST:PORT`, with brackets around an IPv6 address; `nil` for anything else, such as an authority
+    /// with a user.
     static func split(_ authority: Substring) -> (host: HostName, port: UInt16?)? {
         var host = authority
         var port: UInt16?
@@ -57,7 +58,7 @@ struct HostName: Hashable, Sendable {
         text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? UInt16(text) : nil
     }
 
-    /// Whether it always means the machine that asks. Names are not looked up: what begins with 127 may be somebody's name.
+    /// Whether it always means the machine that asks. Names are not looked up. A name may begin with 127, too.
     var isLoopback: Bool {
         text == "localhost" || text == "::1" || isIPv4 && text.hasPrefix("127.")
     }
@@ -65,7 +66,7 @@ struct HostName: Hashable, Sendable {
     /// Whether it is an address, which no resolver can lead elsewhere.
     var isAddress: Bool { isIPv4 || text.contains(":") }
 
-    /// Whether it stands for all addresses of the machine, as what to listen on.
+    /// Whether it stands for all addresses of the machine, as a host to listen on.
     var isWildcard: Bool { text == "0.0.0.0" || text == "::" }
 
     private var isIPv4: Bool {

@@ -1,13 +1,13 @@
 import ServiceLifecycle
 import Synchronization
 
-/// Why a coordinator can't listen where it was told to.
+/// A coordinator can't listen on its configured address.
 public struct ListenFailure: Error, CustomStringConvertible {
-    /// Where it was to listen, and why it can't.
+    /// The address, and why the coordinator can't listen there.
     public let description: String
 }
 
-/// Says of a server that can't begin to listen where that was to be: the system's error names no address.
+/// Adds the address to the error of a server that can't begin to listen: the system's error names no address.
 final class Listening: Sendable {
     private let address: String
     private let hasBegun = Atomic(false)
@@ -17,7 +17,7 @@ final class Listening: Sendable {
         address = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    /// The server listens. Whatever it fails of from now on, it isn't the address.
+    /// Notes that the server listens. A later failure is not about the address.
     func begin() { hasBegun.store(true, ordering: .relaxed) }
 
     /// A server whose failure to listen names the address.

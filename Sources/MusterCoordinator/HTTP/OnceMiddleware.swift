@@ -7,11 +7,12 @@ import MusterCore
 import MusterStore
 import NIOCore
 
-/// Has a request that changes something, and has a name (`Idempotency-Key`), done once: a repetition, and one that was on its way for long, is told what the first
-/// one was answered, whatever has happened since (I10, fault F7; docs/adr/0040-a-request-is-done-once.md).
+/// Runs a request that changes something, and has a name (`Idempotency-Key`), only once. A repetition, or a copy that was
+/// delayed, gets the answer of the first one, whatever has happened since (I10, fault F7;
+/// docs/adr/0040-a-request-is-done-once.md).
 ///
-/// What is refused by what there is (404, 409) is told again as well: it may be fulfilled by the time that it comes late. What can't be understood, or can't be
-/// done now, has no effect, and its name may come again.
+/// A refusal because of the current state (404, 409) is repeated as well, since a delayed copy of the request might
+/// succeed. A request that can't be understood, or can't be done now, has no effect, and its name may come again.
 struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
     let store: Store
 
@@ -31,7 +32,7 @@ struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
             return Response(
                 try await store.keep(RequestAnswer(status: status, body: String(buffer: body.collected)), to: named))
         } catch is Store.RequestAnswered {
-            // Another coordinator was asked as well, and has done it.
+            // Another coordinator got the same request, and has done it.
             guard let answer = try await store.answer(to: named) else { throw Problem(.busy, "try again") }
             return Response(answer)
         } catch {
@@ -44,12 +45,12 @@ struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
         }
     }
 
-    /// What is asked for, as a digest: the method, the path with its query, and the body. A stream is not read for it.
+    /// A digest of the request: the method, the path with its query, and the body. The body of a stream is not read for it.
     private static func read(_ request: Request) async throws -> (Request, about: String) {
         var request = request
         var digest = SHA256()
         digest.update(data: Data("\(request.method.rawValue) \(request.uri.description)\n".utf8))
-        // What says that it is too large is refused where it is read.
+        // A body whose declared length is too large is refused where it is read.
         let length = request.headers[.contentLength].flatMap { Int64($0) } ?? 0
         if try request.bodyForm != .lines, length <= Limits.requestBody.bytes {
             let body = try await request.body.collect(upTo: Int(Limits.requestBody.bytes))
@@ -60,7 +61,7 @@ struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
     }
 }
 
-/// Takes the body of an answer, which is a document.
+/// Collects the body of an answer, which is a document.
 private final class BodyCollector: ResponseBodyWriter {
     private(set) var collected = ByteBuffer()
 
@@ -70,7 +71,7 @@ private final class BodyCollector: ResponseBodyWriter {
 }
 
 extension Response {
-    /// What a request was answered, once more.
+    /// A response that repeats a stored answer.
     fileprivate init(_ answer: RequestAnswer) {
         let isEmpty = answer.body.isEmpty
         self.init(

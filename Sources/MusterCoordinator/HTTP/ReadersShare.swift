@@ -3,15 +3,15 @@ import Hummingbird
 import MusterAPI
 import Synchronization
 
-/// How much of a coordinator those may have who only read: who follows the log, lists, or asks what a group waits for.
+/// The limits of requests that only read: they follow the log, list, or ask what a group waits for.
 struct ReaderLimits: Sendable {
-    /// How many of them are answered at once, each with one connection to the database at the most.
+    /// How many of these requests are answered at once, each with at most one connection to the database.
     var places: Int
-    /// How long one waits for its turn.
+    /// How long a request waits for its turn.
     var patience: Duration = .seconds(5)
 
-    /// The limits over a pool: a quarter of its connections. The background rounds have half of them at the most (`RoundTable`), so that a quarter is
-    /// left to syncs, reports and verbs whatever the others do.
+    /// The limits for a pool: a quarter of its connections. The background rounds have at most half of them (`RoundTable`),
+    /// so that a quarter is always left to syncs, reports and verbs.
     init(connections: Int) {
         places = max(1, connections / 4)
     }
@@ -19,13 +19,14 @@ struct ReaderLimits: Sendable {
 
 /// The readers' share of the coordinator: a few places, taken in the order of asking (I19).
 ///
-/// Without it any number of readers would stand before a worker's sync in the queue for the database's connections and for the processor. A place is held while an answer is read
-/// and encoded, and not while somebody waits for news, or takes the answer.
+/// Without it any number of readers would be ahead of a worker's sync in the queue for the database's connections and for
+/// the processor. A place is held while an answer is read and encoded, but not while a reader waits for news or receives
+/// the answer.
 final class ReadersShare: Sendable {
     private struct State {
         var free: Int
         var last: UInt64 = 0
-        /// Those who wait, in the order of asking.
+        /// The waiting requests, in the order of asking.
         var waiting: [(number: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
     }
 
@@ -37,12 +38,12 @@ final class ReadersShare: Sendable {
         patience = limits.patience
     }
 
-    /// How many wait for a place.
+    /// How many requests wait for a place.
     var waiterCount: Int { state.withLock { $0.waiting.count } }
 
     /// Runs `body` in a place of its own.
     ///
-    /// - Throws: the problem `busy` when none has become free in time.
+    /// - Throws: the problem `busy` when no place has become free in time.
     nonisolated(nonsending) func enter<Answer>(
         _ body: nonisolated(nonsending) () async throws -> Answer
     ) async throws -> Answer {
@@ -69,7 +70,7 @@ final class ReadersShare: Sendable {
             }
             var isTaken = false
             for await word in group {
-                // A place that became free while time ran out must not be lost, hence both words are heard.
+                // A place that became free while time ran out must not be lost, so both results are read.
                 isTaken = isTaken || word
                 group.cancelAll()
             }
@@ -116,7 +117,7 @@ final class ReadersShare: Sendable {
     }
 }
 
-/// Answers what only reads within the readers' share. What changes something has all of the coordinator.
+/// Answers requests that only read within the readers' share. Requests that change something are not limited.
 struct ReadersMiddleware<Context: RequestContext>: RouterMiddleware {
     let share: ReadersShare
 

@@ -33,7 +33,7 @@ extension RemovalDocument {
         failure = record.failure.map { Failure(files: record.failed, detail: $0) }
     }
 
-    /// What is left of the removal of a group, if anything is, and what became of the rest.
+    /// The unfinished rest of a group's removal, if any, and the outcome of what is done.
     init(_ group: String, _ store: Store) async throws {
         if let record = try await store.removal(of: group) {
             self.init(record)

@@ -11,7 +11,7 @@ extension Request {
         guard try bodyForm != .lines else {
             throw Problem(.unsupportedMediaType, "this takes a single document: application/json")
         }
-        // What says that it is too large is not read at all.
+        // A body whose declared length is too large is not read at all.
         if let length = headers[.contentLength].flatMap({ Int64($0) }), length > Limits.requestBody.bytes {
             throw NIOTooManyBytesError(maxBytes: Int(Limits.requestBody.bytes))
         }
@@ -61,12 +61,12 @@ extension Request {
         return min(duration, limit)
     }
 
-    /// How many items a page shall have.
+    /// The maximum number of items of a page.
     func pageLimit() throws(Problem) -> Int32 {
         Int32(try query("limit", in: 1...Int64(Limits.pageSize), default: 100))
     }
 
-    /// The name of this request, by which a repetition is known (I10).
+    /// The name of this request, by which a repetition is recognized (I10).
     func idempotencyKey() throws(Problem) -> String? {
         guard let key = headers[.idempotencyKey] else { return nil }
         guard !key.isEmpty, key.utf8.count <= Limits.nameCharacters else {

@@ -3,7 +3,7 @@ import Hummingbird
 import MusterAPI
 import MusterCore
 
-/// `/v1/sessions`: what workers say.
+/// `/v1/sessions`: the sessions and syncs of workers.
 struct SessionRoutes: Sendable {
     let syncs: SyncService
 

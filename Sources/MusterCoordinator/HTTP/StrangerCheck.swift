@@ -4,10 +4,11 @@ import Hummingbird
 import MusterAPI
 import MusterCore
 
-/// Refuses what pages in somebody's browser can make it send (docs/adr/0019-pages-and-strangers.md): requests for another host (DNS
-/// rebinding), requests of pages from elsewhere, and bodies that a page can send without being allowed to.
+/// Refuses requests that web pages can make a user's browser send (docs/adr/0019-pages-and-strangers.md): requests for
+/// another host (DNS rebinding), requests of pages from elsewhere, and bodies that a page can send without being allowed
+/// to.
 ///
-/// It stands before the tokens, and in place of them where a coordinator on loopback has none.
+/// The check comes before that of the tokens, and replaces it where a coordinator on loopback has no tokens.
 struct StrangerCheck: Sendable {
     private let listen: HostName?
     private let names: Set<HostName>
@@ -18,11 +19,11 @@ struct StrangerCheck: Sendable {
         self.names = Set(names.compactMap { HostName($0) })
     }
 
-    /// Throws a problem when the request is meant for another host, or comes from a page of one.
+    /// Throws a problem when the request is meant for another host, or comes from a page of another host.
     ///
     /// - Parameters:
     ///   - authority: the Host field.
-    ///   - origins: the Origin fields, which browsers send with all that may change something.
+    ///   - origins: the Origin fields, which browsers send with every request that may change something.
     func check(authority: String?, origins: [String]) throws(Problem) {
         guard let authority, let (host, port) = HostName.split(Substring(authority)), accepts(host) else {
             throw Problem(
@@ -41,11 +42,11 @@ struct StrangerCheck: Sendable {
     private func accepts(_ host: HostName) -> Bool {
         if names.contains(host) || host == listen { return !host.isWildcard }
         guard let listen, !listen.isLoopback else { return host.isLoopback }
-        // Where it listens on all addresses, any of them may be meant: only a name can be led elsewhere by its owner.
+        // A coordinator that listens on all addresses accepts any address: only a name can be pointed elsewhere by its owner.
         return listen.isWildcard && host.isAddress
     }
 
-    /// Whether a page is the coordinator's own: of the host and port that it asks, or of a name that was given for it.
+    /// Whether a page is the coordinator's own: from the requested host and port, or from one of the configured names.
     private func isOwn(_ origin: String, _ host: HostName, _ port: UInt16?) -> Bool {
         let parts: (rest: Substring, port: UInt16)
         if origin.hasPrefix("http://") {
@@ -61,7 +62,7 @@ struct StrangerCheck: Sendable {
     }
 }
 
-/// What a body is made of. A page can't send either form to another host without asking first (Fetch, "CORS-safelisted").
+/// The form of a body. A page can't send either form to another host without asking first (Fetch, "CORS-safelisted").
 enum BodyForm: String, Sendable {
     /// One JSON document.
     case document = "application/json"
@@ -72,7 +73,7 @@ enum BodyForm: String, Sendable {
 extension Request {
     /// The form of the body; `nil` when the request has none.
     ///
-    /// - Throws: a problem when there is a body, and its type is none that is taken.
+    /// - Throws: a problem when there is a body, and its type is not accepted.
     var bodyForm: BodyForm? {
         get throws(Problem) {
             let type = headers[.contentType].map {
@@ -89,18 +90,19 @@ extension Request {
     }
 }
 
-/// Lets through what no page of a stranger can have sent.
+/// Lets requests through that no foreign page can have sent.
 struct StrangerMiddleware<Context: RequestContext>: RouterMiddleware {
     let check: StrangerCheck
 
-    /// What tells nothing, and is asked by balancers that know no name of it.
+    /// Paths that disclose nothing, and that load balancers request without knowing the coordinator's name.
     private static var open: Set<String> { ["/healthz", "/readyz"] }
 
     func handle(
         _ request: Request, context: Context, next: (Request, Context) async throws -> Response
     ) async throws -> Response {
         if !Self.open.contains(request.uri.path) {
-            // A second Host field stays among the others: a proxy in between may have gone by that one.
+            // A second Host field stays among the header fields. Such a request is refused, since a proxy in between may
+            // have used that field.
             let authority = request.headers[values: .furtherHost].isEmpty ? request.head.authority : nil
             try check.check(authority: authority, origins: request.headers[values: .origin])
         }
@@ -110,6 +112,6 @@ struct StrangerMiddleware<Context: RequestContext>: RouterMiddleware {
 }
 
 extension HTTPField.Name {
-    /// The first one is the request's authority, and not among its fields.
+    /// The Host fields after the first. The first one is the request's authority, and not among its fields.
     fileprivate static var furtherHost: Self { .init("Host")! }
 }

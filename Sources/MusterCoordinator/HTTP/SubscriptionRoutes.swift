@@ -4,7 +4,7 @@ import MusterAPI
 import MusterCore
 import MusterStore
 
-/// `/v1/subscriptions`: to whom events are delivered.
+/// `/v1/subscriptions` and `/v1/deliveries`: the receivers of events, and the deliveries to them.
 struct SubscriptionRoutes: Sendable {
     let store: Store
 
@@ -23,8 +23,7 @@ struct SubscriptionRoutes: Sendable {
         group.post("deliveries/:id/replay", use: replay)
     }
 
-    /// Makes a subscription. The answer shows the secret that was made for it, and no other one ever does; a secret that the
-    /// caller gave is not shown at all.
+    /// Creates a subscription. Only this answer shows a generated secret; a secret that the caller gave is never shown.
     private func create(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let wish = try await request.document(SubscriptionRequest.self)
         guard NameRule.accepts(wish.name) else {

@@ -9,7 +9,8 @@ struct TaskIntake: Sendable {
     let store: Store
     let metrics: CoordinatorMetrics
 
-    /// Stages the tasks of a document; `pointer` is where they stand in it, `policy` that of their group. Returns `nil` for none.
+    /// Stages the tasks of a document; `pointer` is their place in it, `policy` the policy of their group. Returns `nil` if
+    /// there are no tasks.
     func stage(_ requests: [TaskRequest], pointer: String, policy: TransferPolicy?) async throws -> Upload? {
         guard !requests.isEmpty else { return nil }
         var staged: [StagedTask] = []
@@ -49,7 +50,7 @@ struct TaskIntake: Sendable {
         return upload.count > 0 ? upload : nil
     }
 
-    /// Does what the upload is for; it is dropped when that fails.
+    /// Runs `body`, which uses the upload; the upload is dropped when that fails.
     func finish<Answer>(_ upload: Upload?, _ body: () async throws -> Answer) async throws -> Answer {
         do {
             return try await body()
@@ -59,13 +60,13 @@ struct TaskIntake: Sendable {
         }
     }
 
-    /// What can't be dropped now is swept later: nobody sees it.
+    /// An upload that can't be dropped now is swept later: it is not visible until then.
     private func drop(_ upload: Upload) async {
         try? await store.abandon(upload)
     }
 
-    /// What the group's policy demands of a task: without digests nobody could tell in the end whether contents whose validators
-    /// are not looked at are the same (range contract, row 11).
+    /// Checks what the group's policy demands of a task. Where validators are not compared, only digests can tell in the
+    /// end whether contents are the same (range contract, row 11).
     private static func check(_ task: TaskSpecification, _ policy: TransferPolicy?) throws(InputRefusal) {
         guard policy?.validators == .sizeAndDigest, task.digests.isEmpty else { return }
         throw InputRefusal(

@@ -37,11 +37,11 @@ struct TaskRoutes: Sendable {
         }
     }
 
-    /// A JSON array, or NDJSON of any length, which is never held whole.
+    /// Adds the tasks of a JSON array, or of NDJSON of any length, which is never held whole.
     private func add(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.path("name")
         let reopening = try request.flag("reopen")
-        // A missing group is said before a long stream is read.
+        // A missing group is reported before a long stream is read.
         let policy = try TransferPolicy(storedFor: try await store.group(name))
         let upload =
             switch try request.bodyForm {

@@ -1,8 +1,8 @@
 import MusterCore
 import Synchronization
 
-/// The sessions that are asked to shrink chunks, as far as is known here: a hint, so that the syncs of all others need not ask the
-/// database.
+/// The sessions that, as far as this coordinator knows, are asked to shrink chunks. It is a hint, so that the syncs of all
+/// other sessions need not ask the database.
 final class AskedSessions: Sendable {
     /// Whether each of them has been told by this coordinator.
     private let sessions = Mutex<[SessionID: Bool]>([:])
@@ -10,18 +10,18 @@ final class AskedSessions: Sendable {
     /// Whether there may be something to tell a session.
     func contains(_ session: SessionID) -> Bool { sessions.withLock { $0[session] != nil } }
 
-    /// Whether a session should not wait for work before it is told. Once it was, it may answer when it likes: one that never does,
-    /// since its program is too old, must not poll in a circle.
+    /// Whether a session must be told before it waits for work. A session that was told may answer at any time. A worker
+    /// whose program is too old never answers, and must not poll in a loop.
     func isUrgent(_ session: SessionID) -> Bool { sessions.withLock { $0[session] == false } }
 
-    /// These are asked something more.
+    /// Adds sessions that are asked something more.
     func add(_ more: [SessionID]) {
         sessions.withLock { known in
             for session in more { known[session] = false }
         }
     }
 
-    /// These are asked, and no others. Returns those that have not been told.
+    /// Replaces the asked sessions. Returns those that have not been told.
     func replace(with all: Set<SessionID>) -> Set<SessionID> {
         sessions.withLock { known in
             known = Dictionary(uniqueKeysWithValues: all.map { ($0, known[$0] ?? false) })
@@ -29,7 +29,7 @@ final class AskedSessions: Sendable {
         }
     }
 
-    /// A session is told in the answer that is made now, or there was nothing to tell it.
+    /// Notes that the current answer tells a session, or that there was nothing to tell it.
     func settle(_ session: SessionID, isAsked: Bool) {
         sessions.withLock { $0[session] = isAsked ? true : nil }
     }

@@ -1,8 +1,9 @@
 import MusterStore
 import MusterSystem
 
-/// Whether there are byte budgets: asked of the database once a second at the most, so that syncs cost nothing where no rate is
-/// set anywhere. A rate that was set since then reaches running leases a second later; new ones are granted under it at once.
+/// Knows whether there are byte budgets. It asks the database at most once a second, so that syncs cost nothing where no
+/// rate is set. A rate that was set since then reaches running leases a second later; new leases are granted under it at
+/// once.
 actor BudgetWatch {
     private let store: Store
     private let clock: MonotonicClock

@@ -5,8 +5,8 @@ import MusterStore
 import MusterSystem
 import ServiceLifecycle
 
-/// Brings syncs that have room together with work: one claim serves all that came in while the last one ran, so that under load
-/// the number of transactions stays small while the number of leases grows.
+/// Grants work to syncs that have room. One claim serves all syncs that came in while the last claim ran, so that under
+/// load the number of transactions stays small while the number of leases grows.
 actor ClaimDispatcher: Service {
     /// What a sync gets: leases, or the reason why there can't be any.
     typealias Answer = Result<[GrantedLease], any Error>
@@ -22,7 +22,7 @@ actor ClaimDispatcher: Service {
     private var room = WaitingRoom<CheckedContinuation<Answer, Never>>()
     private var isClosed = false
 
-    /// - Parameter signal: where those who make work ring.
+    /// - Parameter signal: raised when there may be new work.
     init(
         store: Store, signal: Signal, metrics: CoordinatorMetrics, logger: Logger, clock: MonotonicClock,
         asked: AskedSessions
@@ -51,7 +51,7 @@ actor ClaimDispatcher: Service {
                 signal.raise()
             }
         } onCancel: {
-            // The connection is gone; whatever is granted to this sync now is given back by the session's next one.
+            // The connection is gone; leases that are granted to this sync now are given back by the session's next sync.
             signal.raise(leaving: .init(session: session, sequence: sequence))
         }
         return try answer.get()
@@ -74,12 +74,13 @@ actor ClaimDispatcher: Service {
         for guest in room.close() { guest.ticket.resume(returning: .success([])) }
     }
 
-    /// A look at the clock, a few times a second: those who have waited long enough are answered.
+    /// Answers the syncs that have waited long enough. Called a few times a second.
     func expire() {
         for guest in room.expire(now: clock.now()) { guest.ticket.resume(returning: .success([])) }
     }
 
-    /// Who is asked to shrink something is to hear it soon, whichever coordinator asked.
+    /// Finds sessions that any coordinator has asked to shrink chunks, and answers their waiting syncs so that they are
+    /// told soon.
     func findAsked() async throws {
         let untold = asked.replace(with: try await store.shrinkingSessions())
         for guest in room.dismiss(untold) { guest.ticket.resume(returning: .success([])) }
@@ -103,7 +104,7 @@ actor ClaimDispatcher: Service {
                 told = Set(help.asked)
                 answers = Dictionary(grouping: leases, by: \.session)
             } catch {
-                // Everybody is told, so that workers try another coordinator or come back later.
+                // Every sync of the claim gets the error, so that workers try another coordinator or come back later.
                 logger.warning("claim failed", metadata: [CoordinatorMetadata.error: "\(error)"])
                 for guest in room.endClaim(granted: Set(guests.map(\.session)), now: clock.now()) {
                     guest.ticket.resume(returning: .failure(error))
@@ -117,8 +118,8 @@ actor ClaimDispatcher: Service {
         }
     }
 
-    /// Lets idle sessions help others, once a second: speeds are known no better than that. A worker that reports each second comes a little earlier now and
-    /// then, and would be passed by each second time.
+    /// Lets idle sessions help stragglers, once a second: speeds are known no better than that. The limit is 0.9 s, since a
+    /// worker that reports each second comes a little earlier now and then, and would be skipped every second time.
     private func helpStragglers(_ idle: [ClaimRequest]) async -> StragglerHelp {
         let now = clock.now()
         guard !idle.isEmpty, helpedAt.map({ now - $0 >= 900_000_000 }) ?? true else { return .none }
@@ -131,7 +132,7 @@ actor ClaimDispatcher: Service {
             asked.add(help.asked)
             return help
         } catch {
-            // What was claimed is granted all the same.
+            // The leases of the claim are granted all the same.
             logger.warning("stragglers not helped", metadata: [CoordinatorMetadata.error: "\(error)"])
             return .none
         }

@@ -4,15 +4,15 @@ import MusterCore
 import MusterPostgres
 import MusterStore
 
-/// The reports of several syncs on their way into the store, without those that turn out not to be storable.
+/// The reports of several syncs on their way into the store. Reports that can't be stored are left out.
 struct ReportBatch {
-    /// A report and who reports.
+    /// A report and its session.
     struct Entry: Sendable {
         let session: SessionID
         var report: Report
     }
 
-    /// What names a lease of somebody's.
+    /// A lease of a session.
     fileprivate struct Holding: Hashable {
         let session: SessionID
         let lease: LeaseName
@@ -21,14 +21,14 @@ struct ReportBatch {
     private let entries: [Entry]
     private var refusedLeases: Set<Holding> = []
     private var deferredLeases: Set<Holding> = []
-    /// Which of these leases are of a group that something has locked.
+    /// Finds the chunks, among these, whose groups are locked.
     private let locked: @Sendable ([ChunkID]) async throws -> Set<ChunkID>
     /// The reports that can't be stored, and why.
     private(set) var refused: [(entry: Entry, flaw: ReportFlaw)] = []
-    /// The leases that were not their reporters' any more.
+    /// The leases that the reporting sessions did not hold any more.
     var lost: [LeaseReport.Progress] = []
 
-    /// A batch; what is impossible about a report is found at once.
+    /// A batch. Reports with impossible values are refused at once.
     ///
     /// - Parameter locked: finds the leases of locked groups.
     init(
@@ -44,16 +44,17 @@ struct ReportBatch {
         }
     }
 
-    /// What may still be stored, in the order in which it came: of a lease with a refused report nothing, nor of one that is put off.
+    /// The entries that may still be stored, in the order of arrival: none of a lease with a refused report, and none of a
+    /// deferred lease.
     var pending: [Entry] {
         if refusedLeases.isEmpty, deferredLeases.isEmpty { return entries }
         return entries.filter { !refusedLeases.contains($0.holding) && !deferredLeases.contains($0.holding) }
     }
 
-    /// Whether something is put off.
+    /// Whether the reports of any lease are deferred.
     var hasDeferred: Bool { !deferredLeases.isEmpty }
 
-    /// Puts off what is of a locked group, and returns the rest.
+    /// Defers the entries of locked groups, and returns the rest.
     @discardableResult
     mutating func deferLocked(_ entries: [Entry]) async throws -> [Entry] {
         let locked = try await locked(entries.map(\.report.chunk))
@@ -61,7 +62,7 @@ struct ReportBatch {
         return entries.filter { !locked.contains($0.report.chunk) }
     }
 
-    /// What a sync is told.
+    /// The answer for the sync of a session.
     func answer(for session: SessionID) -> ReportWriter.Answer {
         ReportWriter.Answer(
             lost: lost.filter { $0.session == session }.map(\.lease),
@@ -71,7 +72,7 @@ struct ReportBatch {
             })
     }
 
-    /// Writes one report. Returns `nil` if it is refused or put off.
+    /// Writes one report. Returns `nil` if it is refused or deferred.
     @discardableResult
     mutating func attempt<Value>(_ entry: Entry, _ body: () async throws -> Value) async throws -> Value? {
         guard !deferredLeases.contains(entry.holding) else { return nil }
@@ -82,14 +83,15 @@ struct ReportBatch {
             return nil
         } catch let error as PostgresError where error.sqlState == .lockNotAvailable {
             deferredLeases.insert(entry.holding)
-            // The others of its group need not wait for a second each.
+            // The other entries of its group must not wait for a second each.
             try await deferLocked(pending)
             return nil
         }
     }
 
-    /// Writes reports with one statement. Where the database refuses it for its data, the halves are written instead, until the
-    /// culprits stand alone: with one of them among n, in 2 log n statements. Returns what `body` does, of all of them.
+    /// Writes reports with one statement. Where the database refuses it for its data, the halves are written instead, until
+    /// the bad reports are isolated: one bad report among n takes 2 log n statements. Returns the results of `body` for all
+    /// of them.
     mutating func divide<Value>(_ entries: [Entry], _ body: ([Entry]) async throws -> [Value]) async throws -> [Value] {
         guard let first = entries.first else { return [] }
         do {
@@ -103,7 +105,7 @@ struct ReportBatch {
             return try await divide(Array(entries[..<middle]), body) + divide(Array(entries[middle...]), body)
         } catch let error as PostgresError where error.sqlState == .lockNotAvailable {
             let rest = try await deferLocked(entries)
-            // The lock was released just now. All of them come again: what is locked next is not known.
+            // The lock was released just now. Defer all entries, since it is unknown which lock comes next.
             guard rest.count < entries.count else {
                 for entry in entries { deferredLeases.insert(entry.holding) }
                 return []
@@ -113,7 +115,7 @@ struct ReportBatch {
     }
 
     private mutating func refuse(_ entry: Entry, _ flaw: ReportFlaw) {
-        // Once for a lease, however many of its reports are of no use.
+        // Refused once for a lease, however many of its reports can't be stored.
         guard refusedLeases.insert(entry.holding).inserted else { return }
         refused.append((entry, flaw))
     }
@@ -122,20 +124,21 @@ struct ReportBatch {
 extension ReportBatch.Entry {
     fileprivate var holding: ReportBatch.Holding { .init(session: session, lease: report.lease) }
 
-    /// How far the lease is, in the store's terms.
+    /// The progress of the lease as the store's type.
     var progress: LeaseReport.Progress {
         LeaseReport.Progress(
             session: session, lease: report.lease, durable: report.durable ?? DurablePrefix(offset: 0, crc: 0))
     }
 
-    /// A chunk that is durable to its end.
+    /// The report of a chunk that is durable to its end.
     var done: LeaseReport.Done {
         LeaseReport.Done(
             session: session, lease: report.lease, crc: report.durable?.crc ?? 0, end: report.durable?.offset,
             removed: report.removed)
     }
 
-    /// Why the lease could not be fulfilled, if it could not. A resolver's answer that can't be used is a failure, and is asked for again.
+    /// The failure of the lease, if it failed. A resolver's answer that can't be used is a failure, and the resolver is
+    /// asked again.
     var failure: Report.Failure? {
         switch report.kind {
         case .failed: return report.failure
@@ -151,10 +154,10 @@ extension ReportBatch.Entry {
         }
     }
 
-    /// The same in the store's terms.
+    /// The failure as the store's type.
     func failed(random: Double) -> LeaseReport.Failed? {
         failure.map {
-            // What is refused for good is not waited for, whatever the origin wishes (row 25).
+            // For a permanent refusal, the origin's Retry-After is ignored (row 25).
             let isHeeded = $0.status.map(FailureKind.isTransient) ?? true
             return LeaseReport.Failed(
                 progress: progress, kind: $0.kind, detail: ReportedText.clean($0.detail),
@@ -167,7 +170,7 @@ extension ReportBatch.Entry {
         }
     }
 
-    /// A file that stands at its path.
+    /// The report of a file that stands at its path.
     func finished() throws -> LeaseReport.Finished? {
         guard let finished = report.finished else { return nil }
         let digests = ReportedText.digests(finished.digests)
@@ -177,7 +180,7 @@ extension ReportBatch.Entry {
             representation: report.learned.map { ReportedText.representation($0.representation) },
             effectiveURL: report.learned?.effectiveURL.map(ReportedText.clean),
             path: ReportedText.path(finished.path),
-            // What a report of a whole file says to be durable is all of it.
+            // The report of a whole file counts its durable bytes only if these are all of the file.
             crc: report.durable.flatMap { $0.offset == finished.size ? $0.crc : nil },
             reusedFrom: ReportedText.path(finished.reusedFrom))
     }

@@ -6,8 +6,8 @@ import MusterPostgres
 import MusterStore
 import ServiceLifecycle
 
-/// Writes the reports of concurrent syncs together: while one batch is being written the next one gathers. Commits are what
-/// costs, not rows.
+/// Writes the reports of concurrent syncs together: while one batch is being written, the next one is collected. Commits
+/// cost time, rows don't.
 actor ReportBatcher: Service {
     /// The reports of one sync.
     struct Submission: Sendable {
@@ -28,7 +28,7 @@ actor ReportBatcher: Service {
         self.writer = writer
     }
 
-    /// Writes a sync's reports. Returns what it is told of them.
+    /// Writes a sync's reports. Returns the answer about them.
     ///
     /// Once accepted the reports are written even if the caller goes away: they are true, and idempotent.
     func submit(_ submission: Submission) async throws -> ReportWriter.Answer {

@@ -2,18 +2,18 @@ import MusterAPI
 import MusterCore
 import MusterPostgres
 
-/// Why a report can't be stored. Its lease fails for that, and nothing else does (I19).
+/// The reason why a report can't be stored. Only its lease fails for that (I19).
 enum ReportFlaw: Sendable, Hashable {
-    /// The content would be larger than any file may be, or smaller than nothing.
+    /// The stated size is negative, or larger than any file may be.
     case size
-    /// So would what is durable of it.
+    /// The durable offset is negative, or larger than any file may be.
     case offset
-    /// A report of its kind says more than this one does.
+    /// The report lacks what its kind requires.
     case incomplete
-    /// PostgreSQL refuses it for what is in it.
+    /// PostgreSQL refuses its data.
     case refused(SQLState)
 
-    /// What is wrong with a report before anybody tries to store it.
+    /// Checks a report before it is stored; `nil` if no flaw is found.
     init?(_ report: Report) {
         let file = 0...Limits.fileSize.bytes
         let isComplete =
@@ -38,7 +38,7 @@ enum ReportFlaw: Sendable, Hashable {
     /// The failure that the lease ends with: an answer that can't be trusted. Another source may do better (I12).
     var kind: FailureKind { .badRange }
 
-    /// What is said of it: a text of ours, which can always be stored, whatever stands in the report.
+    /// The text about the flaw. It is the coordinator's own, so that it can always be stored, whatever the report contains.
     var reason: String {
         switch self {
         case .size: "the size that was stated is not within 0 to \(Limits.fileSize)"

@@ -11,7 +11,7 @@ import Synchronization
 struct ReportWriter: Sendable {
     /// What a sync is told of its reports.
     struct Answer: Sendable {
-        /// The leases that were not the session's any more.
+        /// The leases that the session did not hold any more.
         var lost: [LeaseName] = []
         /// The leases whose reports were not stored, since their groups are locked for long.
         var deferred: [LeaseName] = []
@@ -19,9 +19,10 @@ struct ReportWriter: Sendable {
         var refused: [RefusedReport] = []
     }
 
-    /// What one batch tells the next one.
+    /// The state that one batch passes to the next one.
     private final class Delay: Sendable {
-        /// Whether the last batch had to do without a group: then the next one asks first, and waits for none.
+        /// Whether the last batch deferred reports of a locked group. Then the next batch asks for locked groups first, and
+        /// waits for none.
         let isHeldUp = Atomic(false)
     }
 
@@ -66,8 +67,8 @@ struct ReportWriter: Sendable {
             metrics.add(.reportsRefused, batch.refused.count)
             return submissions.map { .success(batch.answer(for: $0.session)) }
         } catch let error as PostgresError where !error.isUnavailable && submissions.count > 1 {
-            // Not what is in a report, but something that a part of them waits for in vain, such as a lock. Each sync on its own,
-            // so that the others have their answer.
+            // The cause is not the data of a report, but something that a part of the reports waits for in vain, such as a
+            // lock. Write each sync's reports separately, so that the other syncs get their answer.
             logger.error("batch of reports not written", metadata: [CoordinatorMetadata.error: "\(error)"])
             var results: [Result<Answer, any Error>] = []
             for submission in submissions { results += await attempt([submission]) }
@@ -77,14 +78,14 @@ struct ReportWriter: Sendable {
         }
     }
 
-    /// The order matters within one lease alone: what was learned comes before what follows from it.
+    /// The order matters within one lease alone: what was learned comes before the reports that depend on it.
     private func write(_ batch: inout ReportBatch) async throws {
         for entry in batch.pending where entry.report.finished == nil {
             guard let learned = entry.report.learned else { continue }
             let isHeld = try await batch.attempt(entry) { try await write(learned: learned, of: entry) }
             if isHeld == false { batch.lost.append(entry.progress) }
         }
-        // That a chunk was shrunk comes before anything else that follows from it.
+        // The report of a shrunk chunk comes before the reports that depend on it.
         for entry in batch.pending where entry.report.kind == .shrunk {
             guard let end = entry.report.end else { continue }
             switch try await batch.attempt(
@@ -107,7 +108,7 @@ struct ReportWriter: Sendable {
         for entry in batch.pending { try await batch.attempt(entry) { try await write(single: entry) } }
     }
 
-    /// What is durable to its end, what is in place, and what is given back.
+    /// Writes the chunks that are durable to their ends, the files that are in place, and the leases that are given back.
     private func write(ended batch: inout ReportBatch) async throws {
         let done = batch.pending.filter { $0.report.kind == .done && $0.report.finished == nil }
         _ = try await batch.divide(done) { entries in
@@ -136,7 +137,7 @@ struct ReportWriter: Sendable {
         }
     }
 
-    /// What has a statement of its own.
+    /// Writes a report that has its own statement.
     private func write(single entry: ReportBatch.Entry) async throws {
         switch entry.report.kind {
         case .restart:
@@ -153,8 +154,8 @@ struct ReportWriter: Sendable {
 
     private func write(learned: Report.Learned, of entry: ReportBatch.Entry) async throws -> Bool {
         let representation = ReportedText.representation(learned.representation)
-        // How many transfers can share the file is not worth a question to the database for each: the chunk's size only has
-        // to be right within a factor of two or so.
+        // It is not worth a query for each file to find how many transfers can share it: the chunk's size only has to be
+        // right within a factor of two or so.
         let size = representation.size ?? 0
         return try await store.report(
             learned: LeaseReport.Learned(
@@ -164,7 +165,7 @@ struct ReportWriter: Sendable {
                 chunkSize: planner.chunkSize(size: size, parallelism: 16)))
     }
 
-    /// What could not be fulfilled.
+    /// Writes the leases that failed.
     private func write(failed batch: inout ReportBatch) async throws {
         let failed = batch.pending.filter { $0.failure != nil }
         _ = try await batch.divide(failed) { entries in
@@ -175,7 +176,7 @@ struct ReportWriter: Sendable {
         }
     }
 
-    /// A fresh URL counts from now on.
+    /// Stores a fresh URL, which is used from now on.
     private func write(resolved entry: ReportBatch.Entry) async throws {
         guard let answer = entry.report.resolved, let url = try? answer.checked() else { return }
         let headers = answer.headers.flatMap { $0.isEmpty ? nil : $0 }
@@ -186,8 +187,9 @@ struct ReportWriter: Sendable {
         metrics.add(.urlsResolved)
     }
 
-    /// Lets the lease of a report fail that can't be stored, so that its tries are counted and end (I12). If even that can't be
-    /// stored, it goes back; and if that can't, its worker holds it no longer, which the session's next sync repairs.
+    /// Fails the lease of a report that can't be stored, so that its tries are counted and end (I12). If the failure can't
+    /// be stored either, the lease is given back. If that fails too, the worker does not hold the lease any more, and the
+    /// session's next sync repairs that.
     private func refuse(_ entry: ReportBatch.Entry, _ flaw: ReportFlaw) async throws {
         logger.warning(
             "report refused",
@@ -195,7 +197,7 @@ struct ReportWriter: Sendable {
                 CoordinatorMetadata.session: "\(entry.session)", CoordinatorMetadata.chunk: "\(entry.report.chunk)",
                 CoordinatorMetadata.error: "\(flaw.reason)",
             ])
-        // Nothing of the report goes in.
+        // Nothing of the report is stored.
         let nothing = LeaseReport.Progress(
             session: entry.session, lease: entry.report.lease, durable: DurablePrefix(offset: 0, crc: 0))
         do {

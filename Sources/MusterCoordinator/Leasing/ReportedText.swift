@@ -1,7 +1,7 @@
 import MusterAPI
 import MusterCore
 
-/// What comes from an origin by way of a worker: bounded, and cleaned of what can't be stored or should not be shown.
+/// Text that comes from an origin through a worker: bounded, and cleaned of what can't be stored or should not be shown.
 enum ReportedText {
     /// A text without the one character that PostgreSQL can't store, of at most 2,000 bytes.
     static func clean(_ text: String) -> String {
@@ -13,7 +13,7 @@ enum ReportedText {
         printable(text, most: 200)
     }
 
-    /// The numeric address of a peer; `nil` when it is none.
+    /// The numeric address of a peer; `nil` when the text is no address.
     static func address(_ text: String?) -> String? {
         printable(text, most: 64).flatMap { AddressRange($0) == nil ? nil : $0 }
     }
@@ -23,17 +23,17 @@ enum ReportedText {
         status.flatMap { (100...999).contains($0) ? Int32($0) : nil }
     }
 
-    /// The place of a source among those of its task.
+    /// The ordinal of a source in its task.
     static func source(_ ordinal: Int32?) -> Int32? {
         ordinal.flatMap { (0..<Int32(Limits.sourcesPerTask)).contains($0) ? $0 : nil }
     }
 
-    /// How long an origin wants to be left alone, in seconds (range contract, row 25).
+    /// The pause that an origin asks for, in seconds (range contract, row 25).
     static func retryAfter(_ seconds: Int64?) -> Int64? {
         seconds.map { min(max(0, $0), Limits.retryAfter.components.seconds) }
     }
 
-    /// Digests that are digests: known algorithms, with as many hexadecimal digits as they have.
+    /// The valid digests: of known algorithms, with the right number of hexadecimal digits.
     static func digests(_ digests: [String: String]) -> [String: String] {
         digests.reduce(into: [:]) { known, entry in
             let digest = DigestAlgorithm(rawValue: entry.key).flatMap {
@@ -43,13 +43,13 @@ enum ReportedText {
         }
     }
 
-    /// A validator as the origin stated it; `nil` when it is longer than any is believed, or can't be stored. A part of one would be
-    /// another validator.
+    /// A validator as the origin stated it; `nil` when it is longer than `Limits.validatorBytes`, or can't be stored. A
+    /// part of a validator would be another validator.
     static func validator(_ text: String?) -> String? {
         text.flatMap { $0.utf8.count <= Limits.validatorBytes && !$0.utf8.contains(0) ? $0 : nil }
     }
 
-    /// What a response said of the content.
+    /// A representation with its texts checked.
     static func representation(_ stated: Representation) -> Representation {
         Representation(
             size: stated.size, etag: validator(stated.etag), lastModified: validator(stated.lastModified),

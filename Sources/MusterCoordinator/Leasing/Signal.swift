@@ -1,7 +1,8 @@
 import MusterCore
 import Synchronization
 
-/// The doorbell of the dispatcher, with notes: many rings before the door is opened count as one, but no departure is forgotten.
+/// The dispatcher's wake-up signal, with notes. Rings that come before the dispatcher looks count as one, but no departure
+/// is lost.
 final class Signal: Sendable {
     /// A sync whose client has gone.
     struct Departure: Sendable {
@@ -9,7 +10,7 @@ final class Signal: Sendable {
         let sequence: Int64
     }
 
-    /// What was left at the door since it was opened last.
+    /// What was noted since the dispatcher looked last.
     struct Notes: Sendable {
         /// Whether there may be something new to lease.
         var hasNews = false
@@ -20,29 +21,29 @@ final class Signal: Sendable {
     private let notes = Mutex(Notes())
     private let door = Doorbell()
 
-    /// Rings: somebody has come.
+    /// Wakes the dispatcher: a sync has come.
     func raise() {
         door.ring()
     }
 
-    /// Rings and says that there may be something new to lease.
+    /// Wakes the dispatcher, and notes that there may be something new to lease.
     func raiseNews() {
         notes.withLock { $0.hasNews = true }
         door.ring()
     }
 
-    /// Rings and says who has gone.
+    /// Wakes the dispatcher, and notes that the client of a sync has gone.
     func raise(leaving departure: Departure) {
         notes.withLock { $0.departures.append(departure) }
         door.ring()
     }
 
-    /// No more rings.
+    /// Ends `stream`.
     func finish() {
         door.finish()
     }
 
-    /// One element per opening of the door.
+    /// One element for each time the dispatcher is woken.
     var stream: some AsyncSequence<Notes, Never> {
         door.rings.map { [self] in
             notes.withLock { notes in

@@ -46,7 +46,7 @@ struct SyncService: Sendable {
             installation: try await store.installation(), marks: session.marks)
     }
 
-    /// Ends a session: at its own word, or at that of somebody who knows that its process is gone.
+    /// Ends a session: at the worker's own request, or at that of another process which knows that the worker is gone.
     func close(_ session: SessionID, isLost: Bool) async throws {
         if isLost {
             try await store.expireSession(session)
@@ -93,17 +93,18 @@ struct SyncService: Sendable {
             var wait: Duration =
                 request.reports.isEmpty && lost.isEmpty
                 ? min(configuration.longPoll, .milliseconds(max(0, request.waitMilliseconds))) : .zero
-            // Who has shares of byte budgets hears soon how they change, and at once that they did.
+            // A session with shares of byte budgets waits for at most a second, to learn soon of changes, and not at all if
+            // its shares have changed.
             if !shares.isEmpty { wait = min(wait, .seconds(1)) }
             if Self.areNews(shares, to: request.traffic ?? []) { wait = .zero }
-            // So does who is asked to shrink something.
+            // A session that is asked to shrink a chunk is told at once, too.
             if asked.isUrgent(session) { wait = .zero }
             leases = try await dispatcher.claim(
                 session: session, sequence: request.sequence,
                 room: Int32(clamping: min(request.room, Limits.leasesPerSync)),
                 ahead: Int32(clamping: min(request.ahead ?? 0, Limits.leasesPerSync)), wait: wait)
         }
-        // What was granted may draw from budgets that the session had no share of before.
+        // The granted leases may draw from budgets that the session had no share of before.
         if leases.contains(where: \.isLimited) { shares = try await store.budgetShares(of: session) }
         return SyncResponse(
             lost: Array(Set(lost)), refused: refused, deferred: deferred.isEmpty ? nil : deferred,
@@ -115,7 +116,7 @@ struct SyncService: Sendable {
             addresses: configuration.addressGuard.refusesPrivate ? configuration.addressGuard : nil)
     }
 
-    /// What the session is asked to shrink.
+    /// The chunks that the session is asked to shrink.
     private func shrinkWishes(of session: SessionID) async throws -> [Shrink] {
         guard asked.contains(session) else { return [] }
         let wishes = try await store.shrinkWishes(of: session)
@@ -127,9 +128,9 @@ struct SyncService: Sendable {
         }
     }
 
-    /// Tells what the session used of byte budgets, and what its shares are now; nothing where there are none.
+    /// Stores what the session used of byte budgets, and returns its shares now; nothing where there are no budgets.
     private func settle(_ session: SessionID, _ request: SyncRequest) async throws -> [StoredShare] {
-        // A name that is none of a budget names nothing.
+        // A name that no budget can have is ignored.
         let traffic = (request.traffic ?? []).filter { Self.isText($0.budget) }
         guard try await budgets.isNeeded() || !traffic.isEmpty else { return [] }
         return try await store.settleBudgets(
@@ -141,7 +142,7 @@ struct SyncService: Sendable {
             })
     }
 
-    /// Whether these shares are others than those that a worker said it keeps to.
+    /// Whether these shares differ from those that the worker said it keeps to.
     private static func areNews(_ shares: [StoredShare], to traffic: [Traffic]) -> Bool {
         let known = Dictionary(traffic.map { ($0.budget, $0.bytesPerSecond ?? 0) }) { max($0, $1) }
         return shares.contains { $0.bytesPerSecond != known[$0.budget] ?? 0 }
@@ -178,8 +179,8 @@ struct SyncService: Sendable {
         text.utf8.count <= Limits.nameCharacters && text.unicodeScalars.allSatisfy { $0.value >= 32 }
     }
 
-    /// What can't be a sync of any worker's is refused. What a worker may have from an origin, a resolver or an operating system is
-    /// not looked at here: the worker would repeat it for ever, and its session would starve.
+    /// Refuses a sync that no worker can have sent. Values that a worker may have from an origin, a resolver or an
+    /// operating system are not checked here: the worker would repeat them for ever, and its session would starve.
     private func check(_ request: SyncRequest) throws(InputRefusal) {
         guard request.sequence > 0, request.settled >= 0, request.settled < request.sequence else {
             throw InputRefusal(pointer: "/sequence", reason: "must be positive and greater than settled")

@@ -1,7 +1,8 @@
 import MusterCore
 
-/// The syncs that wait for work, as a state machine without I/O: who is asked for next, who has waited long enough, who was
-/// superseded. Times are nanoseconds of the coordinator's monotonic clock; they decide about waiting, never about leases (I11).
+/// The syncs that wait for work, as a state machine without I/O: which sync is asked for next, which has waited long
+/// enough, which was superseded. Times are nanoseconds of the coordinator's monotonic clock; they decide about waiting,
+/// never about leases (I11).
 struct WaitingRoom<Ticket: Sendable> {
     /// A sync that asks for work.
     struct Guest {
@@ -11,24 +12,24 @@ struct WaitingRoom<Ticket: Sendable> {
         let sequence: Int64
         /// How many transfers it can begin.
         let room: Int32
-        /// How many leases it takes besides.
+        /// How many further leases it takes, for the worker's queue.
         let ahead: Int32
-        /// When it is to be answered at the latest.
+        /// The latest time of its answer.
         let deadline: Int64
-        /// What its answer goes to.
+        /// The receiver of its answer.
         let ticket: Ticket
 
-        /// Whether it asks for work at all. One that does not waits only to be told something.
+        /// Whether it asks for work at all. A sync that does not only waits to be told something.
         var takesWork: Bool { room > 0 || ahead > 0 }
     }
 
-    /// Where a guest is.
+    /// The state of a guest.
     private enum Place {
-        /// Not asked for since it came, or since there was last something new. Goes to `inClaim`.
+        /// No claim has been made for it since it came, or since the last news. Goes to `inClaim`.
         case fresh
         /// In the claim that runs now. Goes to `waiting`, or leaves.
         case inClaim
-        /// There was nothing for it, or it takes none. Goes to `fresh` at the next news, or leaves at its deadline.
+        /// There was no work for it, or it takes none. Goes to `fresh` at the next news, or leaves at its deadline.
         case waiting
     }
 
@@ -40,22 +41,22 @@ struct WaitingRoom<Ticket: Sendable> {
     /// How many guests there are.
     var count: Int { guests.count }
 
-    /// A sync comes in. An earlier one of its session is superseded and returned, to be answered with nothing; a later one
-    /// that is here already supersedes the newcomer.
+    /// Adds a sync. An earlier sync of its session is superseded and returned, to be answered with nothing; if a later one
+    /// is here already, the new sync itself is returned.
     mutating func enter(_ guest: Guest) -> Guest? {
         if let present = guests[guest.session]?.guest, present.sequence >= guest.sequence { return guest }
         let before = guests.updateValue((guest, guest.takesWork ? .fresh : .waiting), forKey: guest.session)
         return before?.guest
     }
 
-    /// A sync's client has gone. Returns the guest if it was still here.
+    /// Removes a sync whose client has gone. Returns the guest if it was still here.
     mutating func leave(_ session: SessionID, sequence: Int64) -> Guest? {
         guard let present = guests[session]?.guest, present.sequence == sequence else { return nil }
         guests[session] = nil
         return present
     }
 
-    /// There may be something new to lease.
+    /// Notes that there may be something new to lease.
     mutating func news() {
         if isClaiming { hasNews = true }
         for (session, entry) in guests where entry.place == .waiting && entry.guest.takesWork {
@@ -63,7 +64,7 @@ struct WaitingRoom<Ticket: Sendable> {
         }
     }
 
-    /// The guests that a claim shall be run for now; empty when there are none, or when one is running.
+    /// Begins a claim, and returns its guests; empty when there are none, or when a claim is running.
     mutating func beginClaim() -> [Guest] {
         guard !isClaiming else { return [] }
         let fresh = guests.values.filter { $0.place == .fresh }.map(\.guest).sorted { $0.session < $1.session }
@@ -74,7 +75,7 @@ struct WaitingRoom<Ticket: Sendable> {
         return fresh
     }
 
-    /// The claim is over. Those who were granted something or have to be told something, or whose time is up, leave and are returned.
+    /// Ends the claim. Guests that were granted leases or have to be told something, or whose time is up, leave and are returned.
     mutating func endClaim(granted: Set<SessionID>, now: Int64) -> [Guest] {
         isClaiming = false
         var answered: [Guest] = []
@@ -89,21 +90,22 @@ struct WaitingRoom<Ticket: Sendable> {
         return answered
     }
 
-    /// Those who have waited long enough leave.
+    /// Removes and returns the guests that have waited long enough.
     mutating func expire(now: Int64) -> [Guest] {
         let late = guests.values.filter { $0.place == .waiting && $0.guest.deadline <= now }.map(\.guest)
         for guest in late { guests[guest.session] = nil }
         return late
     }
 
-    /// Those of these sessions who wait leave: there is something to tell them. Who is in a claim leaves with it.
+    /// Removes and returns the guests of these sessions that wait: there is something to tell them. A guest that is in a
+    /// claim leaves with the claim.
     mutating func dismiss(_ sessions: Set<SessionID>) -> [Guest] {
         let told = guests.values.filter { $0.place != .inClaim && sessions.contains($0.guest.session) }.map(\.guest)
         for guest in told { guests[guest.session] = nil }
         return told
     }
 
-    /// Lets all guests leave.
+    /// Removes and returns all guests.
     mutating func close() -> [Guest] {
         defer { guests.removeAll() }
         return guests.values.map(\.guest)

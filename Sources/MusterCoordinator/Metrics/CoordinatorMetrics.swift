@@ -2,7 +2,7 @@ import Synchronization
 
 /// Counters of this process, in the Prometheus text format.
 final class CoordinatorMetrics: Sendable {
-    /// What is counted.
+    /// The counters.
     enum Counter: String, CaseIterable, Sendable {
         /// Requests answered.
         case requests = "muster_http_requests_total"
@@ -10,7 +10,7 @@ final class CoordinatorMetrics: Sendable {
         case failures = "muster_http_failures_total"
         /// Syncs of workers.
         case syncs = "muster_syncs_total"
-        /// Bytes of bodies that workers received, what was in vain included.
+        /// Bytes of bodies that workers received, including those discarded.
         case bytesReceived = "muster_bytes_received_total"
         /// Leases granted.
         case leasesGranted = "muster_leases_granted_total"
@@ -20,21 +20,21 @@ final class CoordinatorMetrics: Sendable {
         case leasesRepaired = "muster_leases_repaired_total"
         /// Leases taken back since they were much slower than their peers (range contract, row 32).
         case leasesSlow = "muster_leases_slow_total"
-        /// Leases taken back since they held up their group and their holder was not heard of.
+        /// Leases taken back since they held up their group and their holder was silent.
         case leasesSilent = "muster_leases_silent_total"
-        /// Holders that were asked to give up a connection for something more urgent, or since a cap was made smaller.
+        /// Holders that were asked to give up a connection for something more urgent, or since a cap was lowered.
         case leasesPreempted = "muster_leases_preempted_total"
         /// Holders that were asked to shrink a chunk.
         case shrinksAsked = "muster_shrinks_asked_total"
-        /// Chunks that were shrunk, their tails given to others.
+        /// Chunks that were shrunk, their tails given to other workers.
         case shrinksAgreed = "muster_shrinks_agreed_total"
-        /// Leases on the rest of a chunk that somebody else was fetching too.
+        /// Leases on the rest of a chunk that another worker was fetching too.
         case doublesGranted = "muster_doubles_granted_total"
-        /// Doubles that were through first.
+        /// Doubles that were done first.
         case doublesWon = "muster_doubles_won_total"
         /// Reports of all kinds.
         case reports = "muster_reports_total"
-        /// Reports under a lease that was somebody else's by then (I1).
+        /// Reports under a lease that belonged to another session by then (I1).
         case staleReports = "muster_reports_stale_total"
         /// Reports that can't be stored, whose leases failed (I19).
         case reportsRefused = "muster_reports_refused_total"
@@ -42,9 +42,9 @@ final class CoordinatorMetrics: Sendable {
         case chunksDone = "muster_chunks_done_total"
         /// Files put in place.
         case tasksFinished = "muster_tasks_finished_total"
-        /// Files that were made of one which the sink had, after their origin said that it is still the same.
+        /// Files that were made of a file of the sink, after their origin said that it is still the same.
         case tasksReused = "muster_tasks_reused_total"
-        /// The bytes of these, which nobody fetched.
+        /// The bytes of these files, which were not fetched.
         case bytesReused = "muster_reused_bytes_total"
         /// Tasks whose deadline passed (row 33).
         case tasksOverdue = "muster_tasks_overdue_total"
@@ -109,7 +109,7 @@ final class CoordinatorMetrics: Sendable {
         }
     }
 
-    /// What is counted of each round, by its name.
+    /// The counters of each round, by its name.
     private enum RoundCounter: String, CaseIterable {
         case runs = "muster_rounds_total"
         case failures = "muster_round_failures_total"
@@ -131,7 +131,8 @@ final class CoordinatorMetrics: Sendable {
         guard amount != 0 else { return }
         values.withLock { values in
             let (sum, isFull) = values[counter, default: 0].addingReportingOverflow(amount)
-            // One that is full begins anew, which readers of counters expect: what workers say of sizes must stop nobody.
+            // A full counter starts again, which readers of counters expect: a size that a worker reports must not stop the
+            // coordinator.
             values[counter] = isFull ? amount : sum
         }
     }
@@ -159,7 +160,7 @@ final class CoordinatorMetrics: Sendable {
         return (plain + labelled).joined()
     }
 
-    /// What there is of one name: its explanation once, and a line for each set of labels.
+    /// The lines of one metric: its explanation once, and a line for each set of labels.
     private static func family(_ name: String, _ help: String, _ samples: [(labels: String, value: Int)]) -> String {
         "# HELP \(name) \(help)\n# TYPE \(name) counter\n"
             + samples.map { "\(name)\($0.labels) \($0.value)\n" }.joined()

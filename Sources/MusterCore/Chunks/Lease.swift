@@ -8,7 +8,7 @@ public enum LeaseKind: String, Sendable, Codable, CaseIterable {
     case purge
     /// Ask the group's resolver for a fresh URL of one source (range contract, row 21).
     case resolve
-    /// Ask an origin for a byte of a file of which it has served one request, to see whether it serves another one (range contract, row 22).
+    /// Ask an origin for a byte of a file that it has served once, to see whether it serves the file again (range contract, row 22).
     case trial
 }
 

@@ -1,9 +1,9 @@
-/// What became of the file of a task that had succeeded, which a purge was to delete (adr/0014).
+/// What a purge did with the file of a succeeded task that it was to delete (adr/0014).
 public enum RemovedFile: String, Sendable, Codable, CaseIterable {
-    /// It is gone.
+    /// The file was deleted.
     case deleted
-    /// Something else stands at its path by now, and stays.
+    /// Something else stands at its path by now, and was kept.
     case changed
-    /// There was none any more.
+    /// No file stands at its path.
     case missing
 }

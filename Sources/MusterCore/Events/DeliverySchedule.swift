@@ -6,11 +6,10 @@
 public struct DeliverySchedule: Hashable, Sendable {
     /// The wait before each try; the first one is that before the first try.
     public var waits: [Duration]
-    /// By which part of itself a wait may be shorter or longer, so that deliveries which failed together don't come back
-    /// together.
+    /// The fraction of itself by which a wait may be shorter or longer, so that deliveries which failed together are not retried together.
     public var jitter: Double
 
-    /// The schedule of Muster, or one of a test's own.
+    /// Muster's schedule, or a test's own.
     public init(waits: [Duration] = Self.standard, jitter: Double = 0.1) {
         self.waits = waits
         self.jitter = jitter
@@ -22,11 +21,11 @@ public struct DeliverySchedule: Hashable, Sendable {
         .seconds(10 * 3_600), .seconds(14 * 3_600), .seconds(20 * 3_600), .seconds(24 * 3_600),
     ]
 
-    /// How long to wait after so many tries have failed; `nil` when that was the last one.
+    /// How long to wait after `failures` failed tries; `nil` when the last try has failed.
     ///
     /// - Parameters:
-    ///   - retryAfter: what the receiver asked for, which can only make the wait longer, and not longer than a day: a receiver
-    ///     that asks for a second each time would use up all tries in ten.
+    ///   - retryAfter: the wait that the receiver asked for. It can only make the wait longer, by at most a day: a receiver that asks for a
+    ///     second each time would otherwise use up all tries in ten.
     ///   - random: from 0 to less than 1.
     public func wait(afterFailures failures: Int, retryAfter: Duration?, random: Double) -> Duration? {
         guard failures < waits.count else { return nil }

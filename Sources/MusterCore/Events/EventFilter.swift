@@ -1,10 +1,10 @@
 /// Which events a reader or a subscription wants.
 public struct EventFilter: Hashable, Sendable {
-    /// Why a filter is none.
+    /// Why a filter is refused.
     public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
         /// The pattern of group names can match no name.
         case groups
-        /// There are more types than allowed, or this one can't be a type.
+        /// There are more types than allowed, or this text can't be a type.
         case types(String?)
 
         /// The reason in words, fit for a problem document.
@@ -20,7 +20,7 @@ public struct EventFilter: Hashable, Sendable {
 
     /// A pattern of group names: `*` stands for any characters, `?` for one; `nil` is all groups.
     public let groups: String?
-    /// The types that are wanted; empty is all of them.
+    /// The types that are wanted; an empty list is all types.
     public let types: [String]
 
     /// Every event.
@@ -31,7 +31,7 @@ public struct EventFilter: Hashable, Sendable {
         types = []
     }
 
-    /// Checks a filter. The pattern `*` is the same as none; a type that is named twice counts once.
+    /// Checks a filter. The pattern `*` is the same as no pattern; a type that is named twice counts once.
     public init(groups: String?, types: [String]) throws(Refusal) {
         if let groups {
             guard !groups.isEmpty, groups.utf8.count <= Limits.nameCharacters,
@@ -47,15 +47,15 @@ public struct EventFilter: Hashable, Sendable {
         self.types = Set(types).sorted()
     }
 
-    /// The pattern as a regular expression of PostgreSQL over the whole name; `nil` for all names. What may stand in a pattern
-    /// is so little that only the dot has to be escaped, and no expression can be slow.
+    /// The pattern as a PostgreSQL regular expression over the whole name; `nil` for all names. Patterns allow so few characters that only
+    /// the dot has to be escaped, and no expression can be slow.
     public var groupsExpression: String? {
         guard let groups else { return nil }
         var expression = ""
         var previous: Character?
         for character in groups {
             switch character {
-            // Several in a row mean the same as one, and only cost time.
+            // Several in a row mean the same as a single one, and only cost time.
             case "*": if previous != "*" { expression += ".*" }
             case "?": expression += "."
             case ".": expression += "\\."

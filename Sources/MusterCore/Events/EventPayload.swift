@@ -1,15 +1,15 @@
 /// The facts of an event, by its type.
 ///
-/// It is read from the fields `type` and `data` of a CloudEvent. A type that is not listed, a fact that is missing, and one that
-/// nobody knows are refused: what is told in another way is of another type (`docs/events.md`).
+/// It is read from the fields `type` and `data` of a CloudEvent. Unknown types, missing facts and unknown facts are refused: facts in
+/// another form get another type (`docs/events.md`).
 public enum EventPayload: Hashable, Sendable {
     /// A generation of a group is complete: `groupSucceeded`, `groupFailed` or `groupCancelled`, as its state says.
     case groupEnded(GroupEnd)
-    /// A group was forgotten.
+    /// A group was removed.
     case groupRemoved(GroupRemoval)
-    /// A group is late, and goes on.
+    /// A group has passed its deadline, and goes on.
     case groupOverdue(GroupDelay)
-    /// A file is there.
+    /// A file stands at its path.
     case taskSucceeded(TaskSuccess)
     /// A task was given up.
     case taskFailed(TaskGivenUp)
@@ -18,7 +18,7 @@ public enum EventPayload: Hashable, Sendable {
     /// A task starts over.
     case taskChanged(TaskRestart)
 
-    /// The group that it is about.
+    /// The group that the event is about.
     public var group: String {
         switch self {
         case .groupEnded(let facts): facts.group
@@ -31,7 +31,7 @@ public enum EventPayload: Hashable, Sendable {
         }
     }
 
-    /// The key of the task that it is about; `nil` when it is about a group.
+    /// The key of the task that the event is about; `nil` when it is about a group.
     public var key: String? {
         switch self {
         case .groupEnded, .groupRemoved, .groupOverdue: nil

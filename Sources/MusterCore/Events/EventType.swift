@@ -1,14 +1,14 @@
-/// The types of events: the closed list of what the durable log tells (I9).
+/// The types of events: the closed list of what the durable log records (I9).
 ///
 /// The SQL writes them; a test compares its texts with this list, both ways.
 public enum EventType: String, Hashable, Sendable, Codable, CaseIterable {
     /// Every task of a group has succeeded (I7).
     case groupSucceeded = "dev.muster.group.succeeded.v1"
-    /// Every task of a group has ended, at least one by failing; or its time was over (I7).
+    /// Every task of a group has ended, and at least one has failed; or the group's deadline has passed (I7).
     case groupFailed = "dev.muster.group.failed.v1"
     /// A group was cancelled as a whole (I7).
     case groupCancelled = "dev.muster.group.cancelled.v1"
-    /// A group was forgotten with all its tasks.
+    /// A group was removed with all its tasks.
     case groupRemoved = "dev.muster.group.removed.v1"
     /// The deadline of a group has passed, and the group goes on; once per generation.
     case groupOverdue = "dev.muster.group.overdue.v1"
@@ -21,7 +21,7 @@ public enum EventType: String, Hashable, Sendable, Codable, CaseIterable {
     /// A task starts over with its next content version.
     case taskChanged = "dev.muster.task.changed.v1"
 
-    /// How the group has ended of which an event of this type tells; `nil` for types that tell of something else.
+    /// The state in which a group has ended, if events of this type report that; `nil` for other types.
     public var endOfGroup: GroupState? {
         switch self {
         case .groupSucceeded: .succeeded
@@ -31,13 +31,13 @@ public enum EventType: String, Hashable, Sendable, Codable, CaseIterable {
         }
     }
 
-    /// What every type begins with.
+    /// The prefix of every type.
     public static let prefix = "dev.muster."
 
     /// The type as people type it: `group.succeeded`.
     public var short: String { Self.short(rawValue) }
 
-    /// Any type, also one that is not listed here, as people type it: without what all types begin with, and without its version.
+    /// The short form of any type, also of types that are not listed here: without the common prefix and the version.
     public static func short(_ type: String) -> String {
         var short = Substring(type)
         if short.hasPrefix(prefix) { short = short.dropFirst(prefix.count) }
@@ -45,7 +45,7 @@ public enum EventType: String, Hashable, Sendable, Codable, CaseIterable {
         return String(short)
     }
 
-    /// The type that people mean by this text; `nil` when there is none.
+    /// The type with this short form; `nil` when there is none.
     public init?(short: String) {
         self.init(rawValue: "\(Self.prefix)\(short).v1")
     }

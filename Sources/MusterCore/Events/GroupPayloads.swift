@@ -2,7 +2,7 @@
 public struct GroupEnd: Hashable, Sendable, Decodable {
     /// The name of the group.
     public let group: String
-    /// Which completion of the group it is about, from 1.
+    /// The completion of the group that the event is about, from 1.
     public let generation: Int32
     /// How it ended.
     public let state: GroupState
@@ -10,16 +10,16 @@ public struct GroupEnd: Hashable, Sendable, Decodable {
     public let sink: String
     /// The caller's data; `null` when there is none.
     public let metadata: JSONValue
-    /// Its tasks, counted.
+    /// The counts of its tasks.
     public let tasks: GroupEndTasks
-    /// Its bytes.
+    /// The counts of its bytes.
     public let bytes: GroupEndBytes
 
     private enum CodingKeys: CodingKey, CaseIterable {
         case group, generation, state, sink, metadata, tasks, bytes
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         group = try facts.decode(String.self, forKey: .group)
@@ -34,9 +34,9 @@ public struct GroupEnd: Hashable, Sendable, Decodable {
 
 /// The tasks of a group that is complete.
 public struct GroupEndTasks: Hashable, Sendable, Decodable {
-    /// All but those that were cancelled.
+    /// All tasks but the cancelled ones.
     public let total: Int64
-    /// Files that are there.
+    /// Tasks whose file stands at its path.
     public let succeeded: Int64
     /// Tasks that were given up.
     public let failed: Int64
@@ -47,7 +47,7 @@ public struct GroupEndTasks: Hashable, Sendable, Decodable {
         case total, succeeded, failed, cancelled
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         total = try facts.decode(Int64.self, forKey: .total)
@@ -59,7 +59,7 @@ public struct GroupEndTasks: Hashable, Sendable, Decodable {
 
 /// The bytes of a group that is complete.
 public struct GroupEndBytes: Hashable, Sendable, Decodable {
-    /// Those that are durable.
+    /// Bytes that are durable.
     public let done: Int64
     /// The sum of the sizes that are known.
     public let total: Int64
@@ -68,7 +68,7 @@ public struct GroupEndBytes: Hashable, Sendable, Decodable {
         case done, total
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         done = try facts.decode(Int64.self, forKey: .done)
@@ -76,20 +76,20 @@ public struct GroupEndBytes: Hashable, Sendable, Decodable {
     }
 }
 
-/// A group was forgotten.
+/// A group was removed.
 public struct GroupRemoval: Hashable, Sendable, Decodable {
     /// The name of the group.
     public let group: String
-    /// Which completion of the group it is about, from 1.
+    /// The completion of the group that the event is about, from 1.
     public let generation: Int32
-    /// What was observed of it last.
+    /// The state that was observed last.
     public let state: GroupState
 
     private enum CodingKeys: CodingKey, CaseIterable {
         case group, generation, state
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         group = try facts.decode(String.self, forKey: .group)
@@ -102,9 +102,9 @@ public struct GroupRemoval: Hashable, Sendable, Decodable {
 public struct GroupDelay: Hashable, Sendable, Decodable {
     /// The name of the group.
     public let group: String
-    /// Which completion of the group it is about, from 1.
+    /// The completion of the group that the event is about, from 1.
     public let generation: Int32
-    /// What is observed of it.
+    /// The state that is observed.
     public let state: GroupState
     /// Its tasks that have not ended.
     public let remaining: Int64
@@ -113,7 +113,7 @@ public struct GroupDelay: Hashable, Sendable, Decodable {
         case group, generation, state, remaining
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         group = try facts.decode(String.self, forKey: .group)

@@ -4,24 +4,24 @@ public struct TaskSuccess: Hashable, Sendable, Decodable {
     public let group: String
     /// The key of the task.
     public let key: String
-    /// Where it stands below the sink.
+    /// The path of the file below the sink.
     public let path: String
     /// Its size in bytes.
     public let size: Int64
     /// Its digests, by algorithm, in hexadecimal.
     public let digests: [String: String]
-    /// The content version that it is of, from 1.
+    /// The content version of the file, from 1.
     public let contentVersion: Int32
     /// The caller's data; `null` when there is none.
     public let metadata: JSONValue
-    /// The path of the file that it was made of, when nothing was fetched.
+    /// The path of the file that was used again, if nothing was fetched.
     public let reusedFrom: String?
 
     private enum CodingKeys: CodingKey, CaseIterable {
         case group, key, path, size, digests, contentVersion, metadata, reusedFrom
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         group = try facts.decode(String.self, forKey: .group)
@@ -41,16 +41,16 @@ public struct TaskGivenUp: Hashable, Sendable, Decodable {
     public let group: String
     /// The key of the task.
     public let key: String
-    /// Where its file was to stand.
+    /// The path that its file was to have below the sink.
     public let path: String
-    /// Why.
+    /// Why it was given up.
     public let failure: EventFailure
 
     private enum CodingKeys: CodingKey, CaseIterable {
         case group, key, path, failure
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         group = try facts.decode(String.self, forKey: .group)
@@ -62,22 +62,22 @@ public struct TaskGivenUp: Hashable, Sendable, Decodable {
 
 /// Why a task was given up.
 public struct EventFailure: Hashable, Sendable, Decodable {
-    /// The closed kind.
+    /// The kind, from a closed list.
     public let kind: FailureKind
     /// What was seen, in words.
     public let detail: String
     /// The status of the answer, if there was one.
     public let status: Int?
-    /// The origin's own name for the request.
+    /// The origin's own identifier of the request.
     public let requestID: String?
-    /// The URL of the source, as the task was added with it.
+    /// The URL of the source, as it was given for the task.
     public let source: String?
 
     private enum CodingKeys: CodingKey, CaseIterable {
         case kind, detail, status, requestID, source
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         kind = try facts.decode(FailureKind.self, forKey: .kind)
@@ -94,14 +94,14 @@ public struct TaskCancel: Hashable, Sendable, Decodable {
     public let group: String
     /// The key of the task.
     public let key: String
-    /// Where its file was to stand.
+    /// The path that its file was to have below the sink.
     public let path: String
 
     private enum CodingKeys: CodingKey, CaseIterable {
         case group, key, path
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         group = try facts.decode(String.self, forKey: .group)
@@ -116,18 +116,18 @@ public struct TaskRestart: Hashable, Sendable, Decodable {
     public let group: String
     /// The key of the task.
     public let key: String
-    /// Where its file is to stand.
+    /// The path that its file is to have below the sink.
     public let path: String
     /// The version that it begins with.
     public let contentVersion: Int32
-    /// Why.
+    /// Why the task starts over.
     public let reason: RestartReason
 
     private enum CodingKeys: CodingKey, CaseIterable {
         case group, key, path, contentVersion, reason
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         group = try facts.decode(String.self, forKey: .group)
@@ -140,7 +140,7 @@ public struct TaskRestart: Hashable, Sendable, Decodable {
 
 /// Why a task starts over.
 public struct RestartReason: Hashable, Sendable, Decodable {
-    /// The closed kind.
+    /// The kind, from a closed list.
     public let kind: FailureKind
     /// What was seen, in words.
     public let detail: String
@@ -149,7 +149,7 @@ public struct RestartReason: Hashable, Sendable, Decodable {
         case kind, detail
     }
 
-    /// Reads the facts; refuses what it does not know.
+    /// Reads the facts; refuses unknown fields.
     public init(from decoder: any Decoder) throws {
         let facts = try decoder.strictContainer(keyedBy: CodingKeys.self)
         kind = try facts.decode(FailureKind.self, forKey: .kind)

@@ -1,15 +1,15 @@
 import FoundationEssentials
 
-/// What deliveries are signed with (Standard Webhooks): `whsec_` and the Base64 of 24 to 64 bytes.
+/// The key that signs deliveries (Standard Webhooks): `whsec_` and the Base64 of 24 to 64 bytes.
 ///
 /// It prints and reflects as a row of dots.
 public struct WebhookSecret: Hashable, Sendable {
-    /// Why a text is no secret. It says nothing of the text.
+    /// The refusal of a text that is no secret. It does not contain the text.
     public struct Refusal: Error, Hashable, Sendable, CustomStringConvertible {
         /// A refusal.
         public init() {}
 
-        /// What a secret is.
+        /// The rule that a secret has to keep.
         public var description: String {
             let bounds = Limits.webhookSecretBytes
             return "must be whsec_ and the Base64 of \(bounds.lowerBound) to \(bounds.upperBound) random bytes"
@@ -24,7 +24,7 @@ public struct WebhookSecret: Hashable, Sendable {
     /// Reads a secret as it was given or stored.
     public init(validating text: String) throws(Refusal) {
         let digits = text.utf8.dropFirst(Self.prefix.utf8.count)
-        // Without its padding some receivers could not read it.
+        // Some receivers can't read Base64 without its padding.
         guard text.hasPrefix(Self.prefix), digits.count % 4 == 0, let key = Base64.decode(digits),
             Limits.webhookSecretBytes.contains(key.count)
         else { throw Refusal() }
@@ -41,8 +41,8 @@ public struct WebhookSecret: Hashable, Sendable {
 }
 
 extension WebhookSecret: CustomStringConvertible, CustomReflectable {
-    /// Dots.
+    /// A row of dots, so that the secret is not shown.
     public var description: String { "•••" }
-    /// Shows nothing.
+    /// Has no children, so that the secret is not shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -29,8 +29,8 @@ public struct SessionTrust: Sendable, Hashable {
     /// How often a worker syncs at the least: a third of the time to live.
     public var renewInterval: Duration { timeToLive / 3 }
 
-    /// The time to live less a margin of a tenth, in nanoseconds. No coordinator is given more than `Limits` allows, so
-    /// more is not believed either; it might overflow.
+    /// The time to live less a margin of a tenth, in nanoseconds. It is capped at `Limits.sessionTimeToLive`, which no coordinator exceeds,
+    /// since a larger number might overflow.
     private static func window(_ timeToLive: Duration) -> Int64 {
         min(timeToLive, Limits.sessionTimeToLive.upperBound).milliseconds * 900_000
     }

@@ -8,7 +8,7 @@ public enum AttemptOutcome: String, Sendable, Hashable, Codable, CaseIterable {
     case startOver
     /// The resolver was asked for a fresh URL.
     case resolve
-    /// The chunk went back untouched.
+    /// The chunk was given back unchanged.
     case returned
     /// The task failed.
     case failed

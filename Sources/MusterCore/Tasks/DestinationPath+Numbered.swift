@@ -1,10 +1,11 @@
 extension DestinationPath {
-    /// The longest ending of a name that is kept as it is when a number goes before it, in bytes with the dot.
+    /// The longest extension that is kept behind the number, in bytes with the dot.
     private static let extensionBytes = 32
 
-    /// The path with a number in its name: `a/name (2).ext` for `a/name.ext`, `a/name (2)` where there is no ending.
+    /// The path with a number in its name: `a/name (2).ext` for `a/name.ext`, `a/name (2)` if there is no extension.
     ///
-    /// The name is cut, at the end of a Unicode scalar, where it would become too long for a file system or the path too long for us.
+    /// The name is cut, at the end of a Unicode scalar, if it would become too long for a file system, or the path longer than
+    /// `Limits.pathBytes`.
     ///
     /// - Returns: `nil` when nothing of the name would be left.
     public func numbered(_ number: Int) -> DestinationPath? {
@@ -19,7 +20,7 @@ extension DestinationPath {
         return try? DestinationPath(validating: directory + String(stem) + ending)
     }
 
-    /// The number in the name, as ``numbered(_:)`` writes one: 2 for `a/name (2).ext`; `nil` where there is none.
+    /// The number in the name, as ``numbered(_:)`` writes one: 2 for `a/name (2).ext`; `nil` if there is none.
     public var number: Int? {
         let (nameStart, stemEnd) = nameParts
         let stem = string.utf8[nameStart..<stemEnd]
@@ -31,13 +32,13 @@ extension DestinationPath {
         return Int(String(decoding: digits, as: UTF8.self))
     }
 
-    /// Where the name begins, and where its ending does.
+    /// Where the name begins, and where its extension does.
     private var nameParts: (start: String.Index, stemEnd: String.Index) {
-        // At bytes: a slash or a dot with a combining mark after it is no character of its own.
+        // Looks at bytes: a slash or a dot with a combining mark after it is not a character of its own.
         let bytes = string.utf8
         let start = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes.index(after: $0) } ?? bytes.startIndex
         let name = bytes[start...]
-        // A dot in front makes a hidden file, not an ending.
+        // A leading dot marks a hidden file, not an extension.
         if let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > name.startIndex,
             name[dot...].count <= Self.extensionBytes
         {

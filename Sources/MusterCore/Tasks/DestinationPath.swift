@@ -1,16 +1,16 @@
 /// The path of a task's file below its sink: relative, with no way to leave the sink (I8; range contract, row 34).
 ///
-/// The worker confines it once more while opening, since only the file system knows about links.
+/// The worker confines the path once more when it opens the file, since only the file system knows about links.
 public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
     /// The components, joined by `/`.
     public let string: String
 
-    /// The directory below a sink that is Muster's own: parts live there, tasks may not.
+    /// The directory below a sink that belongs to Muster: parts are stored there, and tasks may not use it.
     public static let reservedComponent = ".muster"
 
-    /// Whether a component is that directory to some file system: many know no case, and ignore what nobody sees.
+    /// Whether some file system takes a component for that directory: many ignore case and invisible characters.
     public static func isReserved(_ component: String) -> Bool {
-        // Most don't even have the length: nothing is ignored in ASCII.
+        // A quick answer for most components: file systems ignore no ASCII character, so the length has to match.
         if component.utf8.count != reservedComponent.utf8.count, component.utf8.allSatisfy({ (32..<127).contains($0) })
         {
             return false
@@ -18,7 +18,7 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
         return InvisibleCharacters.folded(component) == reservedComponent
     }
 
-    /// Why a text is no destination.
+    /// Why a text is refused as a destination.
     public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
         /// There is no text.
         case empty
@@ -47,11 +47,11 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Checks `text`; one trailing slash is not forgiven: it would name a directory.
+    /// Checks `text`. A trailing slash is refused, since it would name a directory.
     public init(validating text: String) throws(Refusal) {
         guard !text.isEmpty else { throw .empty }
         guard text.utf8.count <= Limits.pathBytes else { throw .tooLong }
-        // Bytes, not Swift's characters: a combining mark after a slash makes one character of both, which is no slash.
+        // Bytes, not Swift's characters: a slash with a combining mark is a single character, which does not equal a slash.
         guard text.utf8.first != UInt8(ascii: "/") else { throw .absolute }
         guard text.utf8.allSatisfy({ $0 >= 32 && $0 != 127 && $0 != UInt8(ascii: "\\") }) else {
             throw .forbiddenCharacter
@@ -67,7 +67,7 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
         string = text
     }
 
-    /// The name that a URL suggests: its last segment, decoded and made safe; `index.html` when it has none.
+    /// The name that a URL suggests: its last segment, decoded and made safe; `index.html` if it has none.
     public static func suggested(byURLPath path: String) -> String {
         let segment = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
         let decoded = PercentEncoding.decode(segment) ?? String(segment)
@@ -85,7 +85,7 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension String {
-    /// `self` with every `character` replaced; all that is needed of Foundation's string replacement here.
+    /// `self` with every `character` replaced; nothing more of Foundation's string replacement is needed here.
     fileprivate func replacing(_ character: Character, with other: Character) -> String {
         String(map { $0 == character ? other : $0 })
     }

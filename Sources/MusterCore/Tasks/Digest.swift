@@ -4,11 +4,11 @@ public enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable, Codable {
     case sha256
     /// SHA-512, FIPS 180-4.
     case sha512
-    /// SHA-1; only as good as what the origin publishes.
+    /// SHA-1; only as trustworthy as what the origin publishes.
     case sha1
-    /// MD5; only as good as what the origin publishes.
+    /// MD5; only as trustworthy as what the origin publishes.
     case md5
-    /// CRC-32C (RFC 9260 appendix A), most significant byte first; tells accidents, not attacks.
+    /// CRC-32C (RFC 9260 appendix A), most significant byte first; detects accidents, not attacks.
     case crc32c
 
     /// Length of the value in hexadecimal digits.
@@ -22,9 +22,8 @@ public enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable, Codable {
         }
     }
 
-    /// Whether two contents that differ by accident have different values, for all practical purposes: what may prove
-    /// that chunks of unknown origin make up one content (range contract, rows 11, 12, 30). Among many files 32 bits are too
-    /// few.
+    /// Whether two contents that differ by accident have different values, for all practical purposes. Only such a digest may prove that
+    /// chunks of unknown origin make up a single content (range contract, rows 11, 12, 30). Among many files 32 bits are too few.
     public var tellsContentsApart: Bool {
         switch self {
         case .sha256, .sha512, .sha1, .md5: true
@@ -35,12 +34,12 @@ public enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable, Codable {
 
 /// A digest of a whole file, in lower-case hexadecimal.
 public struct ContentDigest: Hashable, Sendable {
-    /// How it is computed.
+    /// The algorithm.
     public let algorithm: DigestAlgorithm
     /// Its value: lower-case hexadecimal digits, as many as the algorithm has.
     public let hexadecimal: String
 
-    /// A digest; `nil` when the digits are not as many as the algorithm has, or no digits.
+    /// A digest; `nil` if the digits are not hexadecimal, or not as many as the algorithm has.
     public init?(algorithm: DigestAlgorithm, hexadecimal: String) {
         let digits = hexadecimal.lowercased()
         guard digits.utf8.count == algorithm.hexadecimalDigits, digits.utf8.allSatisfy(Self.isDigit) else { return nil }

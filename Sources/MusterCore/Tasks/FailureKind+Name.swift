@@ -1,5 +1,5 @@
 extension FailureKind {
-    /// The kinds by name, those of all statuses under one. The API's description lists them (`openapi.yaml`), and a test compares.
+    /// The names of the kinds; all statuses share one. The API's description lists the names (`openapi.yaml`), and a test compares.
     public enum Name: String, Sendable, Hashable, CaseIterable {
         case network, tls, dns, proxy, timeout, tooSlow, httpStatus, badRange, changed, digestMismatch, sizeMismatch,
             refusedAddress
@@ -33,7 +33,7 @@ extension FailureKind {
         }
     }
 
-    /// The kind of a name that says all; `nil` for `httpStatus`, which doesn't say which.
+    /// The kind with this name; `nil` for `httpStatus`, which needs a status.
     private init?(name: Name) {
         let kind: FailureKind? =
             switch name {

@@ -5,7 +5,7 @@ extension FailureKind {
         case retry
         /// No other source helps, but time may: try again after a backoff, behind all other work of the group.
         case setBack
-        /// This source will not do; take the next one at once, or fail the task if it was the last.
+        /// This source is unusable: take the next one at once, or fail the task if it was the last.
         case nextSource
         /// No source can help: the task fails.
         case giveUp
@@ -15,27 +15,27 @@ extension FailureKind {
         case returnChunk
     }
 
-    /// Whether an answer may mean that there were too many connections at once (range contract, row 24).
+    /// Whether an answer may mean that too many connections were open at once (range contract, row 24).
     public enum LimitSignal: String, Sendable, Hashable, CaseIterable {
-        /// It has nothing to do with that.
+        /// The answer has nothing to do with a limit.
         case none
-        /// Some origins limit in this way; it counts only if others of the fleet are at work on the same origin.
+        /// Some origins limit in this way; it counts only if other sessions of the fleet use the same origin.
         case possible
-        /// It says so, or was seen to be one (adr/0033).
+        /// The answer names a limit, or was seen to be caused by a limit (adr/0033).
         case certain
-        /// It was seen to be none (adr/0033).
+        /// The answer was seen not to be caused by a limit (adr/0033).
         case refuted
-        /// The origin serves the worker nothing: it counts only if it serves other workers.
+        /// The origin serves nothing to the worker: it counts only if the origin serves other workers.
         case unserved
     }
 
-    /// The answers that something is said of.
+    /// The answers to which an entry of the table applies.
     private enum Answers {
-        /// None.
+        /// No answer.
         case none
-        /// Every one, and that there was none.
+        /// Every answer, and the lack of an answer.
         case all
-        /// Those with this status alone.
+        /// Only answers with this status.
         case status(Int)
 
         func includes(_ status: Int?) -> Bool {
@@ -47,14 +47,14 @@ extension FailureKind {
         }
     }
 
-    /// All that is done about a kind.
+    /// The table's entries for a kind.
     private struct Row {
         var rule: Rule
-        /// What `limiting` answers say about the origin's limits (row 24).
+        /// What the `limiting` answers say about the origin's limits (row 24).
         var signal = LimitSignal.none
         var limiting = Answers.none
-        /// Answers which say that a URL that worked before may have expired (row 21). A proxy's 407 says nothing about the URL, and
-        /// no status at all is a secret that the worker could not read.
+        /// Answers which say that a URL that worked before may have expired (row 21). A proxy's 407 says nothing about the URL, and a
+        /// missing status means a secret that the worker could not read.
         var expiring = Answers.none
     }
 
@@ -84,7 +84,7 @@ extension FailureKind {
         }
     }
 
-    /// The row of a status that has no kind of its own. It is the kind's, whatever is said of the answer besides.
+    /// The row of a status that has no kind of its own. It depends on the status in the kind alone.
     private static func row(status: Int) -> Row {
         let rule: Rule = isTransient(status: status) ? .retry : .nextSource
         return switch status {
@@ -99,10 +99,10 @@ extension FailureKind {
     /// The retry rule of the kind.
     public var rule: Rule { row.rule }
 
-    /// What a failure of this kind says about the origin's limits (row 24). `status` is that of the answer, for the
-    /// kinds that stand for several; `nil` when there was none.
+    /// What a failure of this kind says about the origin's limits (row 24). `status` is that of the answer, for kinds that stand for
+    /// several statuses; `nil` when there was no answer.
     public func limitSignal(status: Int?) -> LimitSignal {
-        // Where a redirect led to is another origin.
+        // A redirect leads to another origin.
         if let status, (300..<400).contains(status) { return .none }
         return row.limiting.includes(status) ? row.signal : .none
     }

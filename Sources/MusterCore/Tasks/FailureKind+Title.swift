@@ -1,20 +1,20 @@
 extension FailureKind {
-    /// What a failure is, for people: the status that an origin refused with, and otherwise the kind in words, with the status of the answer that
-    /// was not good enough.
+    /// What a failure is, for people: the status with which an origin refused, or otherwise the kind in words, with the status of the
+    /// answer that was rejected.
     ///
     /// `404 Not Found`, `wrong size (status 200)`
     ///
     /// - Parameters:
-    ///   - isDecided: whether it stays so. What brought something is decided on by the next try.
-    ///   - detail: what was seen, as far as that is known.
+    ///   - isDecided: whether the failure is final. If not, the next try decides whether the body that came is the file.
+    ///   - detail: what was seen, if it is known.
     public func title(status: Int?, isDecided: Bool, detail: String = "") -> String {
         if case .httpStatus(let status) = self, status >= 300 { return Self.phrase(status) }
-        // An answer that was no error of the origin's says nothing of what is wrong.
+        // A status below 400 does not say what is wrong.
         if let status, status >= 400 { return Self.phrase(status) }
         return words(isDecided, detail) + (status.map { " (status \($0))" } ?? "")
     }
 
-    /// A failure in words: what it is; the source, where it has to do with one; and what was seen, as far as that says more. Each fact once.
+    /// A failure in words: what it is, the source if it concerns one, and what was seen if that adds anything. Each fact appears once.
     ///
     /// `404 Not Found from https://example.org/a`, `403 Forbidden from https://example.org/b, with a range and without one`
     public func text(status: Int?, source: String?, detail: String, isDecided: Bool) -> String {
@@ -28,7 +28,7 @@ extension FailureKind {
         if self == .network, let (place, reason) = Self.unconnected(detail) {
             let what = reason ?? self.title(status: status, isDecided: isDecided)
             guard let source else { return "\(what): \(place)" }
-            // A redirect leads to another place than the source.
+            // A redirect leads to another host than the source's.
             let host = place.prefix { $0 != " " }
             return source.firstRange(of: host) == nil ? "\(what): \(place), for \(source)" : "\(what): \(source)"
         }
@@ -38,16 +38,16 @@ extension FailureKind {
         }
         let asked = detail.dropLast("the origin answered \(status)".count)
         if asked.isEmpty { return title }
-        // Several answers are told one by one.
+        // Several answers are listed one by one.
         guard asked.hasSuffix(": "), !asked.contains(";") else { return "\(title): \(detail)" }
         return "\(title), \(asked.dropLast(2))"
     }
 
-    /// Whether what the system says at the end is that a quota is used up, however much room the disk has: EDQUOT in the words of glibc, musl or Darwin.
+    /// Whether the detail ends with the system's message for a used-up quota, however much room the disk has: EDQUOT in the words of glibc, musl or Darwin.
     public static func isOfQuota(_ detail: String) -> Bool { detail.lowercased().hasSuffix("quota exceeded") }
 
-    /// Where no connection came about, of what libcurl says: `127.0.0.1 port 80`, and what the system says of it, such as `connection refused`. That is all
-    /// there is to say, however it was asked for.
+    /// The place to which libcurl could not connect, such as `127.0.0.1 port 80`, and the system's reason, such as `connection refused`.
+    /// The rest of the text adds nothing, and neither does the way of asking.
     private static func unconnected(_ detail: String) -> (place: Substring, reason: String?)? {
         let pattern = /^(?:[^;]*: )?not connected: Failed to connect to (\S+ port \d+)[^;:]*: ([^;:]+)$/
         guard let (_, place, reason) = detail.firstMatch(of: pattern)?.output else { return nil }
@@ -55,12 +55,12 @@ extension FailureKind {
         return (place, reason.prefix(1).lowercased() + reason.dropFirst())
     }
 
-    /// Which host was not found, of what libcurl says: the sentence tells no more.
+    /// The host that libcurl could not resolve; the rest of its sentence adds nothing.
     private static func unresolved(_ detail: String) -> Substring? {
         detail.firstMatch(of: /^(?:[^;]*: )?name not resolved: Could not resolve host: ([^\s:;]+)$/)?.output.1
     }
 
-    /// The kind, for people. An answer that came may be refused for what it is, and no connection has failed then.
+    /// The kind, for people. If an answer came and was refused for its content, the words don't say that a connection failed.
     private func words(_ isDecided: Bool, _ detail: String = "") -> String {
         switch self {
         case .network where detail.contains("states no other validator, and"): Self.httpStatus(200).words(isDecided)
@@ -91,7 +91,7 @@ extension FailureKind {
         }
     }
 
-    /// A status with what it means, for those that an origin answers with when something is wrong (RFC 9110 §15, RFC 6585, RFC 8470).
+    /// A status with its reason phrase, for the statuses that origins send when something is wrong (RFC 9110 §15, RFC 6585, RFC 8470).
     private static func phrase(_ status: Int) -> String {
         let meaning: String? =
             switch status {
@@ -118,7 +118,7 @@ extension FailureKind {
         return meaning.map { "\(status) \($0)" } ?? "status \(status)"
     }
 
-    /// Whether a sink is what failed, whatever the bytes came from.
+    /// Whether the sink failed, rather than the source of the bytes.
     private var isOfStorage: Bool {
         switch self {
         case .storageFull, .noSpace, .noPermission, .storage: true

@@ -1,7 +1,7 @@
 /// Why a transfer or a task failed: the closed list of `docs/range-contract.md`.
 ///
-/// What is done about a kind stands in `FailureKind+Row.swift`, in one row for each; its name stands in `FailureKind+Name.swift`. The
-/// compiler asks for both when there is a new one.
+/// The rule and the signals of each kind stand in a row of `FailureKind+Row.swift`, its name in `FailureKind+Name.swift`. The compiler
+/// demands both for a new kind.
 public enum FailureKind: Hashable, Sendable {
     /// The connection was refused, reset or cut.
     case network
@@ -9,7 +9,7 @@ public enum FailureKind: Hashable, Sendable {
     case tls
     /// The host's name did not resolve.
     case dns
-    /// A proxy was not reached, or would not pass the request on: the origin was not asked.
+    /// A proxy was not reached, or did not pass the request on: the origin was not asked.
     case proxy
     /// Nothing came in time: connecting, or the first byte.
     case timeout
@@ -43,13 +43,13 @@ public enum FailureKind: Hashable, Sendable {
     case poison
     /// The deadline passed.
     case deadline
-    /// What is stored of the task can't be read, so that nobody can be told what to do: it was changed by hand, or by a program
-    /// that is newer than the one that reads it.
+    /// The stored data of the task can't be read, so no work can be handed out for it: it was changed by hand, or by a program that is
+    /// newer than the one that reads it.
     case unreadable
 }
 
 extension FailureKind {
-    /// The kind of a response status that is no success.
+    /// The kind of a response status that is not a success.
     public static func status(_ status: Int) -> FailureKind {
         switch status {
         case 401, 407: .authentication
@@ -58,8 +58,8 @@ extension FailureKind {
         }
     }
 
-    /// Whether a status is worth another try (rows 24 to 27): 429 limits, 408, 425 and 5xx pass, and so may the page of a 200. A 400, 403 or
-    /// 404 may be a limit too, which the origin shows (`limitSignal`).
+    /// Whether a status is worth another try (rows 24 to 27): 429 limits, 408, 425 and 5xx are transient, and so may be the page of a 200.
+    /// A 400, 403 or 404 may be a limit too, which the origin shows (`limitSignal`).
     public static func isTransient(status: Int) -> Bool {
         switch status {
         case 200, 408, 425, 429: true
@@ -69,8 +69,9 @@ extension FailureKind {
         }
     }
 
-    /// How long a limit may last that is told by this status, since something last came from the origin (row 24): two minutes where it says that there is too
-    /// much at once, 5 s where it says what else is wrong, as 401 does where a token has expired, and 10 s where it may mean either, and where there is none.
+    /// How long a limit that this status signals may last, counted from the last bytes of the origin (row 24): two minutes if the status
+    /// means too many requests at once, 5 s if it names another cause, as 401 does for an expired token, and 10 s if it may mean either, or
+    /// if there is no status.
     public static func longestLimit(status: Int?) -> Duration {
         switch status {
         case 429, 503: .seconds(120)

@@ -1,12 +1,13 @@
-/// The parts of a URL that is written plainly: `http` or `https`, a host of small letters, digits, dots and hyphens, perhaps a port, and a path
-/// of characters that mean themselves. Nearly all URLs are, and are read many times as fast as by the rules of RFC 3986, which hold for all others.
+/// The parts of a URL that is written plainly: `http` or `https`, a host of small letters, digits, dots and hyphens, perhaps a port, and a
+/// path of characters that are never escaped. Nearly all URLs are plain. This reader is many times as fast as that for the rules of RFC
+/// 3986, which reads all other URLs.
 struct PlainURL {
     /// Scheme, host and port, the port always written.
     let origin: String
     /// The path, as it is written.
     let path: String
 
-    /// `nil` if the text is not plain, or no URL.
+    /// Reads a URL; `nil` if the text is not plain, or no URL.
     init?(_ text: String) {
         var text = text
         let parts = text.withUTF8 { Self.parts($0) }
@@ -57,7 +58,7 @@ struct PlainURL {
             || byte == UInt8(ascii: "-")
     }
 
-    /// Letters, digits, `/` and `.`, `-`, `_`: of the unreserved characters (RFC 3986 §2.3) those that nobody escapes.
+    /// Letters, digits, `/` and `.`, `-`, `_`: the unreserved characters (RFC 3986 §2.3) that clients never escape.
     private static func isOfPath(_ byte: UInt8) -> Bool {
         isOfHost(byte) || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) || byte == UInt8(ascii: "/")
             || byte == UInt8(ascii: "_")

@@ -6,32 +6,32 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     public let string: String
     /// Scheme, host and port in lower case, the port always written: `https://example.org:443`.
     public let origin: String
-    /// The URL's path as the caller wrote it, percent signs and all.
+    /// The URL's path as the caller wrote it, including percent signs.
     public let path: String
 
-    /// The host in lower case, in brackets where it is an address of IPv6.
+    /// The host in lower case, in brackets if it is an IPv6 address.
     public var host: String {
         let authority = origin[(origin.firstRange(of: "://")?.upperBound ?? origin.startIndex)...]
         return String(authority[..<(authority.lastIndex(of: ":") ?? authority.endIndex)])
     }
 
-    /// Why a text is no source.
+    /// Why a text is refused as a source.
     public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
         /// Longer than `Limits.urlBytes`.
         case tooLong
-        /// It begins with no scheme, as `www.example.org` does.
+        /// It begins without a scheme, as `www.example.org` does.
         case noScheme
         /// It names no host.
         case noHost
-        /// What stands at the place of a port is none.
+        /// The text in place of the port is no valid port.
         case noPort
-        /// Not a URL otherwise, or it has control characters or spaces.
+        /// It is no URL for another reason, or has control characters or spaces.
         case malformed
         /// A host of more than `Limits.hostBytes`.
         case hostTooLong
         /// A scheme that Muster does not fetch.
         case unsupportedScheme(String)
-        /// User and password belong into the options, where they are kept secret.
+        /// It has a user or a password. They belong in the options, where they are kept secret.
         case credentials
 
         /// The reason in words, fit for a problem document.
@@ -84,16 +84,16 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         path = Self.path(in: text)
     }
 
-    /// The path as it was written: where characters in it are none of a URL's, `URLComponents` escapes them, and each percent sign once more.
+    /// The path as it was written. If it has characters that a URL may not have, `URLComponents` escapes them, and escapes each percent sign again.
     private static func path(in text: String) -> String {
         guard let start = text.firstRange(of: "://")?.upperBound else { return "" }
         return String(text[start...].drop { !"/?#".contains($0) }.prefix { !"?#".contains($0) })
     }
 
-    /// Whether the path ends in an extension, and in none of those that pages and other generated texts have (range contract, row 27).
+    /// Whether the path has an extension that pages and other generated texts don't have (range contract, row 27).
     public var namesNoText: Bool { pathExtension.map { !Self.texts.contains($0) } ?? false }
 
-    /// Whether the path ends in an extension, and in none of those that pages in HTML have.
+    /// Whether the path has an extension that HTML pages don't have.
     public var namesNoPage: Bool { pathExtension.map { !Self.pages.contains($0) } ?? false }
 
     private var pathExtension: String? {

@@ -7,7 +7,7 @@ public struct InputRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     /// The reason, in words.
     public let reason: String
 
-    /// A refusal of what stands at `pointer`.
+    /// A refusal of the value at `pointer`.
     public init(pointer: String, line: Int? = nil, reason: String) {
         self.pointer = pointer
         self.line = line
@@ -26,7 +26,7 @@ public struct InputRefusal: Error, Hashable, Sendable, CustomStringConvertible {
             }, as: UTF8.self)
     }
 
-    /// What a JSON pointer leads to, in words: `"urls", entry 1` for `/urls/0`.
+    /// The value that a JSON pointer names, in words: `"urls", entry 1` for `/urls/0`.
     public static func field(_ pointer: String) -> String {
         pointer.split(separator: "/").map { part in
             if let index = Int(part) { return "entry \(index + 1)" }
@@ -51,33 +51,33 @@ public struct InputRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A task as a caller wants it, checked: what can be stored.
+/// A task as a caller wants it, checked and ready to be stored.
 public struct TaskSpecification: Hashable, Sendable {
     /// The caller's idempotency key, unique in the group; the identity of the task.
     public let key: String
-    /// Whether the caller gave the key. One that was not given is the path, and stands for the task's URLs alone.
+    /// Whether the caller gave the key. A key that was not given is the path, and stands for the task's URLs alone.
     public let hasOwnKey: Bool
     /// Where the content can be fetched, in the caller's order of preference.
     public let sources: [SourceURL]
-    /// Where the file shall stand below the sink.
+    /// The path that the file is to have below the sink.
     public private(set) var path: DestinationPath
     /// The expected size in bytes, when the caller knows it.
     public let size: Int64?
-    /// What the caller expects the file's digests to be.
+    /// The digests that the caller expects of the file.
     public let digests: [ContentDigest]
     /// Headers for every request to a source; may hold secrets.
     public let headers: [String: String]
     /// Higher is served first within the group.
     public let priority: Int32
-    /// The caller's own data, handed back as it came.
+    /// The caller's own data, returned unchanged.
     public let metadata: JSONValue?
     /// The media type that the content must have, without parameters (range contract, row 27).
     public let contentType: String?
-    /// How long the task may take from when it is added; it fails after that (row 33).
+    /// How long the task may take after it is added; it fails after that (row 33).
     public let deadline: Duration?
 
-    /// Checks everything that a caller may say of a task. `path` defaults to the first URL's last segment made safe,
-    /// `key` to the path.
+    /// Checks everything that a caller may state about a task. `path` defaults to the first URL's last segment made safe, `key` to the
+    /// path.
     public init(
         urls: [String], key: String? = nil, path: String? = nil, size: Int64? = nil, digests: [String: String] = [:],
         headers: [String: String] = [:], priority: Int32 = 0, metadata: JSONValue? = nil, contentType: String? = nil,
@@ -113,7 +113,7 @@ public struct TaskSpecification: Hashable, Sendable {
         self.deadline = try Self.deadline(deadline)
     }
 
-    /// The same task, whose file shall stand elsewhere.
+    /// The same task with another path for its file.
     public func moved(to path: DestinationPath) -> TaskSpecification {
         var task = self
         task.path = path
@@ -149,7 +149,7 @@ public struct TaskSpecification: Hashable, Sendable {
             throw InputRefusal(
                 pointer: "/key", reason: "must be 1 to \(Limits.keyBytes) bytes without control characters")
         }
-        // HTTP clients resolve these two in a URL's path: a request about such a task would be one about its group.
+        // HTTP clients resolve these two in a URL's path: a request for such a task would become one for its group.
         guard key != ".", key != ".." else { throw InputRefusal(pointer: "/key", reason: "must not be . or ..") }
         return key
     }
@@ -176,7 +176,7 @@ public struct TaskSpecification: Hashable, Sendable {
         "upgrade", "expect",
     ]
 
-    /// Header fields that may be sent; throws which one may not, with the pointer `/headers/NAME`.
+    /// Checks the header fields of a caller; throws for a field that may not be sent, with the pointer `/headers/NAME`.
     public static func headers(_ headers: [String: String]) throws(InputRefusal) -> [String: String] {
         guard headers.count <= Limits.headersPerTask else {
             throw InputRefusal(pointer: "/headers", reason: "at most \(Limits.headersPerTask) headers")

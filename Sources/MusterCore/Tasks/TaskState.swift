@@ -6,10 +6,10 @@ public enum TaskState: String, Sendable, Codable, CaseIterable {
     case queued
     /// At least one chunk is leased. Back to `queued` when the last lease is given back or lost.
     case active
-    /// Told to wait; its bytes are kept and no chunk of it is leased. Leaves by resume (`queued`) or cancel.
+    /// The user has paused it; its bytes are kept and no chunk of it is leased. Leaves by resume (`queued`) or cancel.
     case paused
-    /// Every chunk is done and the file is being verified and put in place. Leaves to `succeeded` or `failed`, or back to
-    /// `queued` when the content turned out to have changed.
+    /// Every chunk is done, and the file is being verified and put in place. Leaves to `succeeded` or `failed`, or back to `queued` if the
+    /// content has changed.
     case finalizing
     /// The file stands at its path, verified (I8). Terminal.
     case succeeded
@@ -18,7 +18,7 @@ public enum TaskState: String, Sendable, Codable, CaseIterable {
     /// It was cancelled; nothing unfinished is left of it. Terminal.
     case cancelled
 
-    /// Whether nothing more happens to the task unless somebody asks for it.
+    /// Whether nothing more happens to the task unless a request asks for it.
     public var isTerminal: Bool {
         switch self {
         case .succeeded, .failed, .cancelled: true

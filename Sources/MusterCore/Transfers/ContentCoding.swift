@@ -1,4 +1,4 @@
-/// A coding of a content that can be taken off (RFC 9110 §8.4.1; br: RFC 7932, zstd: RFC 8878).
+/// A content coding that can be decoded (RFC 9110 §8.4.1; br: RFC 7932, zstd: RFC 8878).
 public enum ContentCoding: String, Sendable, CaseIterable {
     /// `gzip` and `x-gzip`.
     case gzip
@@ -9,7 +9,7 @@ public enum ContentCoding: String, Sendable, CaseIterable {
     /// `zstd`.
     case zstandard = "zstd"
 
-    /// The coding of that name, in any case; `nil` for another one, and for several.
+    /// The coding with that name, in any case; `nil` for other names and for lists of codings.
     public init?(_ name: String) {
         let name = name.lowercased()
         self.init(rawValue: name == "x-gzip" ? "gzip" : name)

@@ -5,8 +5,8 @@ public struct ContentRange: Hashable, Sendable {
     /// The whole size; `nil` when the origin wrote `*`.
     public let size: Int64?
 
-    /// Parses `bytes 0-99/1234`, `bytes 0-99/*` or `bytes */1234`, and the same as some write it who copy the Range, with `bytes=`; `nil` for anything
-    /// else, and for a range that doesn't fit the size it states.
+    /// Parses `bytes 0-99/1234`, `bytes 0-99/*` or `bytes */1234`, and the same with `bytes=`, which some origins copy from the Range
+    /// field; `nil` for anything else, and for a range that doesn't fit the size it states.
     public init?(_ field: String) {
         let parts = field.split(separator: field.contains("=") ? "=" : " ", omittingEmptySubsequences: true)
         guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }
@@ -31,8 +31,8 @@ public struct ContentRange: Hashable, Sendable {
         range = stated
     }
 
-    /// Digits alone: `Int64.init` would also take a sign. No more than a file's size may be: an origin that states more
-    /// can't be believed, and what is computed from it would overflow.
+    /// Accepts digits alone: `Int64.init` would also take a sign. The number is at most `Limits.fileSize`: an origin that states more can't
+    /// be believed, and computations with it would overflow.
     static func number(_ text: some StringProtocol) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
             let number = Int64(text), number <= Limits.fileSize.bytes

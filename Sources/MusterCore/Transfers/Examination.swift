@@ -1,23 +1,24 @@
-/// Whether a small body that has come with status 200 is the file, or stands in its place (range contract, rows 24 and 27; adr/0036). Its worker asks for a
-/// file that the origin has served before, and then for the same file again, in turns, as this says, and tells what came.
+/// Decides whether a small body that came with status 200 is the file, or something in its place (range contract, rows 24 and 27;
+/// adr/0036). The worker asks in turns for a witness, which is a file that the origin has served before, and for the same file again. This
+/// type says what to ask for next, and the worker feeds back the answers.
 public struct Examination: Sendable {
-    /// How the body came that is examined.
+    /// How the examined body came.
     public struct Body: Sendable {
-        /// How its answer looks.
+        /// The look of its answer.
         public var look: Appearance
-        /// Whether the path ends as those of files do that are no text.
+        /// Whether the path's ending is that of files that are not text.
         public var namesNoText: Bool
-        /// Whether others were asked for at the origin meanwhile.
+        /// Whether other files were asked for at the origin at the same time.
         public var isShared: Bool
-        /// Whether a part was asked for: some origins send nothing, or a page, to such requests alone.
+        /// Whether a part was asked for: some origins send an empty body or a page to such requests alone.
         public var answersRange: Bool
-        /// Whether the body before, in answer to the same request, was another one.
+        /// Whether an earlier answer to the same request had another body.
         public var isSecond: Bool
-        /// Whether a request with a Range, and maybe no other one, was redirected to it.
+        /// Whether a request with a Range was redirected to the body; a plain request may not be.
         public var isElsewhere: Bool
-        /// Whether another source has not been tried.
+        /// Whether another source is still untried.
         public var mayMoveOn: Bool
-        /// Whether the same has come for another file too.
+        /// Whether the same body has come for another file too.
         public var isRepeated: Bool
 
         /// A body that came alone, in answer to a request for the whole.
@@ -35,69 +36,69 @@ public struct Examination: Sendable {
             self.isRepeated = isRepeated
         }
 
-        /// Whether it is a text where the path names none.
+        /// Whether the body is a text, although the path's ending is not a text's.
         fileprivate var isNotice: Bool { look.mayBeNotice && namesNoText }
-        /// Whether it is a text, whatever the path names, that states nothing of itself.
+        /// Whether the body is a text without a validator, whatever the path's ending.
         fileprivate var isUnmarked: Bool { look.mayBeNotice && !look.hasValidator }
-        /// Whether it is one where the path names none.
+        /// Whether the body is a text without a validator, and the path's ending is not a text's.
         fileprivate var isPage: Bool { namesNoText && isUnmarked }
     }
 
-    /// What is asked for next.
+    /// What to ask for next.
     public enum Step: Sendable, Hashable {
-        /// A file that was served before: the turn of this number.
+        /// A file that was served before (the witness), in the turn with this number.
         case askForWitness(turn: Int)
         /// The same file, plainly.
         case askAgain
-        /// Nothing.
+        /// Nothing: the examination is over.
         case over(Verdict)
     }
 
     /// What the body is.
     public enum Verdict: Sendable, Hashable {
-        /// The file; `isTold` if others were served in turns with it.
+        /// The file; `isTold` if a witness was served in turns with it.
         case file(isTold: Bool)
-        /// What tells of a limit; the text says how that shows.
+        /// The notice of a limit; the text gives the evidence.
         case limit(String)
-        /// Perhaps none of the file; the text says why.
+        /// Possibly not the file; the text says why.
         case unclear(String)
-        /// Another one than what comes to a plain request, which is rather the file.
+        /// A body that differs from the one for a plain request, which is more likely the file.
         case another
     }
 
-    /// What an answer to the request for a file says that was served before.
+    /// What the answer to the request for the witness says.
     public enum Testimony: Sendable, CaseIterable {
-        /// It comes.
+        /// The witness comes.
         case served
-        /// It is refused, or something else comes in its place, while others are served.
+        /// The witness is refused, or something else comes in its place, while other files are served.
         case refused
-        /// Something else comes in its place, which says no more.
+        /// Something else comes in its place, which proves nothing.
         case other
-        /// Nothing is known of it.
+        /// Nothing is known about the witness.
         case nothing
     }
 
-    /// What an answer to the same request once more says.
+    /// What the answer to a repeated request for the same file says.
     public enum Second: Sendable, CaseIterable {
-        /// The same has come.
+        /// The same body has come.
         case same
-        /// Something else has come that looks so: what is made anew for each request is another one each time.
+        /// Another body of the same look has come: a body that is made anew for each request differs each time.
         case alike
-        /// Something else has come, which is the file rather than what came.
+        /// Another body has come, which is more likely the file.
         case better
-        /// Nothing has come that is the file rather than what came: the URL may work once.
+        /// No body has come that is more likely the file: the URL may work only once.
         case none
-        /// Nothing, or not all of it in time, and no head that tells: the origin may be at its limit, slow or away.
+        /// Neither a complete body nor a conclusive head has come in time: the origin may be at its limit, slow or down.
         case unheard
     }
 
     private let body: Body
     private var turn = 0
-    /// Whether a file that was served before has come once more.
+    /// Whether the witness has come once more.
     public private(set) var hasWitness = false
-    /// Whether something else came for a file that was served before, which says no more.
+    /// Whether something else came in place of the witness, which proves nothing.
     private var isLikeOthers = false
-    /// Whether another body of the same look has come each time, which says nothing of the next file that looks so.
+    /// Whether another body of the same look has come each time. Then this body says nothing about the next file of that look.
     public private(set) var isVaried = false
 
     /// The examination of a body, before anything was asked for.
@@ -105,19 +106,19 @@ public struct Examination: Sendable {
         self.body = body
     }
 
-    /// Whether a body like this is examined at all where nobody else can tell.
+    /// Whether the same file is asked for again even if there is no witness.
     public var isAskedAgain: Bool {
         body.isShared || body.isNotice && !body.look.hasDate || body.answersRange && body.look.size == 0
             || body.isElsewhere
     }
 
-    /// Whether its look is that of a page, so that one such file tells nothing of others.
+    /// Whether the body looks like a page, so that such a file tells nothing about other files.
     public var mayBePage: Bool { body.isPage }
 
-    /// Whether it is a page, or a text that states nothing of itself and came beside others.
+    /// Whether the body is a page, or a text without validators that came while other files were asked for.
     private var mayBeLimit: Bool { body.isPage || body.isShared && body.isUnmarked }
 
-    /// What is asked for first.
+    /// The first step.
     public func begin() -> Step {
         guard body.mayMoveOn, body.isNotice || body.look.size == 0 || body.isRepeated else {
             return .askForWitness(turn: 0)
@@ -125,12 +126,12 @@ public struct Examination: Sendable {
         return .over(.unclear(", where another source may have it"))
     }
 
-    /// What follows when that is known of a file that was served before.
+    /// The step that follows an answer to the request for the witness.
     public mutating func hear(_ testimony: Testimony) -> Step {
         switch testimony {
         case .refused: return .over(.limit(", and of one that was served before"))
         case .other:
-            // Their URLs may work once, and this one too.
+            // The URLs of both files may work only once.
             isLikeOthers = true
             return .askAgain
         case .served: hasWitness = true
@@ -139,17 +140,17 @@ public struct Examination: Sendable {
         return hasWitness || isAskedAgain ? .askAgain : .over(.file(isTold: false))
     }
 
-    /// What follows when the same was asked for once more.
+    /// The step that follows an answer to the repeated request for the same file.
     ///
     /// - Parameters:
     ///   - isAlone: whether nothing else was asked for at the origin this time, and the body has come for this file only.
-    ///   - turns: how many turns tell.
-    ///   - leaves: whether the file is left for another try where nobody can tell.
+    ///   - turns: how many turns are enough to decide.
+    ///   - leaves: whether the file is left for another try if there is no evidence.
     public mutating func hear(_ second: Second, isAlone: Bool, turns: Int, leaves: () -> Bool) -> Step {
         switch second {
         case .same where isLikeOthers, .alike where isLikeOthers: return .over(.unclear(", as of others"))
         case .same:
-            // One that comes again and again, and for several files, may tell of a limit for so many seconds.
+            // A body that comes repeatedly, and for several files, may be the notice of a limit that lasts a few seconds.
             let mayBeLimit = mayBeLimit || body.isShared && body.isNotice
             let isUntold = mayBeLimit && !hasWitness && !(body.isShared && isAlone)
             if isUntold, leaves() { return .over(.unclear("")) }
@@ -157,7 +158,7 @@ public struct Examination: Sendable {
         case .better where body.isShared: return .over(.limit(", which comes when less is asked for"))
         case .better: return .over(body.isSecond ? .unclear(", which comes at times") : .another)
         case .alike:
-            // A page with an advertisement may tell of a limit, whatever else is served.
+            // A page with an advertisement may be the notice of a limit, even if other files are served.
             isVaried = true
             if mayBeLimit, leaves() { return .over(.unclear("")) }
         case .unheard:

@@ -9,7 +9,7 @@ public struct HTTPDate: Hashable, Sendable, Comparable {
     /// Reads a date; `nil` for anything else than the three forms, or for a day that is not in the calendar.
     ///
     /// - `Sun, 06 Nov 1994 08:49:37 GMT`, the form that is sent today;
-    /// - `Sunday, 06-Nov-94 08:49:37 GMT`, of RFC 850: the name of the day tells the century, being another one in each;
+    /// - `Sunday, 06-Nov-94 08:49:37 GMT`, of RFC 850: the day's name determines the century, since it differs between centuries;
     /// - `Sun Nov  6 08:49:37 1994`, of C's `asctime`.
     public init?(_ text: String) {
         let layout = Layout(Array(text.utf8.prefix(Layout.maximumBytes + 1)))
@@ -29,7 +29,7 @@ private struct Layout {
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
-    /// From Thursday on: the first of January 1970 was one.
+    /// Starts with Thursday, the weekday of 1 January 1970.
     private static let weekdays = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"]
 
     init(_ bytes: [UInt8]) {
@@ -54,8 +54,8 @@ private struct Layout {
             has(" GMT", at: comma + 20), let day = number(at: comma + 2, digits: 2), let month = month(at: comma + 5),
             let year = number(at: comma + 9, digits: 2), let time = time(at: comma + 12)
         else { return nil }
-        // The RFC asks for the year that is not more than 50 years ahead of now; there is no now here. The same day of
-        // the next century is never on the same day of the week.
+        // The RFC asks for the year that is at most 50 years ahead of the current one, which is unknown here (I11). The same date in the
+        // next century never falls on the same weekday.
         let candidates = [1_900 + year, 2_000 + year].compactMap { Self.days(year: $0, month: month, day: day) }
         guard let date = candidates.first(where: { Self.weekday($0) == weekday }) else { return nil }
         return date * 86_400 + time
@@ -108,7 +108,7 @@ private struct Layout {
         let lengths: [Int64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         let index = Int(month) - 1
         guard (1...lengths[index]).contains(day) else { return nil }
-        // Leap years before this one, counted from the year 0, which is one itself.
+        // Leap years before this one, counted from year 0, which is a leap year itself.
         let leaps = year == 0 ? 0 : (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 + 1
         let daysTo1970: Int64 = 719_528
         return year * 365 + leaps - daysTo1970 + lengths[..<index].reduce(0, +) + day - 1

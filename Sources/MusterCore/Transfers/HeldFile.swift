@@ -1,23 +1,23 @@
 /// A finished file of the sink that may be what a task asks for: an earlier task asked for the same in the same way.
 ///
-/// Whether it still is says the origin alone, by answering 304 to a request with the file's validator (RFC 9110 §13); and that it is
-/// what was fetched then is checked against all that is known of its content.
+/// Only the origin can say whether it still is, by answering 304 to a request with the file's validator (RFC 9110 §13). The file is also
+/// checked against everything that is known of its content.
 public struct HeldFile: Hashable, Sendable, Codable {
-    /// Where it stands below the sink, as far as the coordinator knows.
+    /// The path below the sink, as far as the coordinator knows.
     public var path: String
-    /// Its size, and what its origin stated of it.
+    /// Its size, and what its origin stated about it.
     public var representation: Representation
-    /// CRC32C of all of it.
+    /// CRC32C of the whole file.
     public var crc: UInt32
     /// Digests that were computed of it, by algorithm, in hexadecimal.
     public var digests: [String: String]
-    /// Where its content came from, after redirects.
+    /// The URL that its content came from, after redirects.
     public var effectiveURL: String?
 
-    /// Its size, if the origin stated a validator with it: what comes without one, and is smaller, is not its next version (row 27).
+    /// Its size, if the origin stated a validator with it. A smaller content without a validator is not its next version (row 27).
     public var validatedSize: Int64? { representation.hasValidator ? representation.size : nil }
 
-    /// A file that is there.
+    /// A file that is in the sink.
     public init(
         path: String, representation: Representation, crc: UInt32, digests: [String: String] = [:],
         effectiveURL: String? = nil
@@ -33,12 +33,12 @@ public struct HeldFile: Hashable, Sendable, Codable {
         case path, representation, crc, digests, effectiveURL
     }
 
-    /// The fields of what is known of its content; those that an origin stated are not stored of a finished file.
+    /// The fields of the stored representation. Digests that an origin stated are not stored for a finished file.
     private enum RepresentationKeys: CodingKey, CaseIterable {
         case size, etag, lastModified, isDateStrong, digests
     }
 
-    /// Reads what the SQL function `held_file` writes, and what a coordinator sends on; refuses fields that nobody knows.
+    /// Reads what the SQL function `held_file` writes and the coordinator passes on; rejects unknown fields.
     public init(from decoder: any Decoder) throws {
         let file = try decoder.strictContainer(keyedBy: CodingKeys.self)
         path = try file.decode(String.self, forKey: .path)

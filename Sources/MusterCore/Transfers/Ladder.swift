@@ -1,13 +1,13 @@
 /// Where one lease stands on the ladder, and what was tried on the way down (`docs/range-contract.md`, "The ladder").
 ///
-/// Pure: each contradiction gives one move. What of it is remembered elsewhere: the rung with the source, in the database; and
-/// with the origin, as `OriginRungs` says.
+/// Pure: each contradiction yields one move. The rung of a source is stored in the database, and contradictions of an origin as a whole in
+/// `OriginRungs`.
 public struct Ladder: Hashable, Sendable {
-    /// What contradicts the way in which the source was asked.
+    /// What contradicts the way in which the source is asked.
     public enum Contradiction: Hashable, Sendable {
         /// An answer that can't be right, whatever it carries. Rungs above `to` need not be tried.
         case answer(String, to: Rung)
-        /// The source refused, or nothing came: that may be for the Range, or have another reason.
+        /// The source refused, or nothing came. The Range may be the cause, or something else.
         case refusal(FailureKind, String, retryAfter: Int64?)
         /// A part came, and its body ended early.
         case ending(FailureKind, String, EarlyEnd)
@@ -29,34 +29,34 @@ public struct Ladder: Hashable, Sendable {
             self.size = size
         }
 
-        /// How many bytes of a plain GET have to come before it counts as better than such parts: it has to pass the place where the part ended, which
-        /// it may break off at as well, and to bring many times as many bytes from the beginning of the part on. So a line on which every body breaks off is
-        /// no reason to give up what came.
+        /// How many bytes of a plain GET have to come before it counts as better than such parts. It has to pass the offset where the part
+        /// ended, since it may break off there too, and bring many times as many bytes from the start of the part on. A connection on which
+        /// every body breaks off is thus no reason to give up the bytes that came.
         fileprivate var bytesToSee: Int64 { first + max(Ladder.leastToSee, count * Ladder.timesToSee) }
-        /// Whether few more parts like it bring the rest of the file: then a look costs more than it is worth, unless each of them ends in a silence.
+        /// Whether a few more such parts bring the rest of the file. A look then costs more than it is worth, unless each part ends in silence.
         fileprivate var isNearlyThere: Bool { size.map { $0 - first <= (count * Ladder.timesToSee) } ?? false }
 
-        /// Whether a part that was asked for once more does not do much better than this one.
+        /// Whether a repeated request for the part brought hardly more bytes than this one.
         fileprivate func isLike(_ next: EarlyEnd) -> Bool { next.count <= max(Ladder.leastToSee, count * 2) }
     }
 
-    /// All that a move depends on besides.
+    /// Everything else that a move depends on.
     public struct Situation: Hashable, Sendable {
         /// Whether the request had a Range.
         public var hasRange: Bool
-        /// Whether nothing of the content version is kept or known by anybody, so that the lease may begin it anew by itself.
+        /// Whether no session holds or knows anything of the content version, so that the lease may start the version over on its own.
         public var isUntouched: Bool
         /// Whether the version has accepted a 206: then a refusal does not mean that ranges don't work.
         public var hasServedRange: Bool
-        /// Whether other transfers run at the origin, which may be what it refuses for (row 24).
+        /// Whether other transfers run at the origin, which may be the reason for its refusal (row 24).
         public var isShared: Bool
         /// Whether the request was made by HTTP/2.
         public var isHTTP2: Bool
         /// Whether the range was all of the file, so that the rung below would ask for the same.
         public var asksForAll: Bool
-        /// Whether silence may be for the Range alone: no other source is left untried, and the origin was not silent lately to whatever it was asked.
+        /// Whether silence may be caused by the Range alone: no other source is left untried, and the origin was not silent lately to other requests.
         public var mayBeSilent: Bool
-        /// After which failures the source may be asked plainly; `nil` for those alone that the ladder moves for in any case.
+        /// The failures after which the source may be asked plainly; `nil` for only those on which the ladder always moves.
         public var looks: Look?
 
         /// A situation.
@@ -75,23 +75,23 @@ public struct Ladder: Hashable, Sendable {
         }
     }
 
-    /// What follows.
+    /// The next step.
     public enum Move: Hashable, Sendable {
-        /// Ask at once, as the ladder says now.
+        /// Ask at once, on the rung and with the HTTP version that the ladder has now.
         case ask
-        /// Look whether a plain GET is served, and say it by `looked()`: the bytes of the version would be given up for it.
+        /// Look whether a plain GET is served, and report it by `looked()`: the bytes of the version would be given up for it.
         case look
-        /// Others have bytes of the version, or may fetch some: it begins anew on a lower rung.
+        /// Other workers have bytes of the version, or may fetch some: the version starts over on a lower rung.
         case startOver(String, on: Rung)
         /// No rung is left, or the failure has nothing to do with the way of asking.
         case fail(FailureKind, String, retryAfter: Int64?)
     }
 
-    /// How the source is asked now.
+    /// The rung on which the source is asked now.
     public private(set) var rung: Rung
-    /// Whether it is asked in HTTP/1.1, since HTTP/2 was contradicted on the last rung.
+    /// Whether it is asked in HTTP/1.1, because HTTP/2 was contradicted on the last rung.
     public private(set) var isHTTP1 = false
-    /// Whether an answer was contradicted that is asked for once more.
+    /// Whether the request of a contradicted answer is being repeated.
     private var repeats = false
     /// Whether a plain GET was seen to be served.
     public private(set) var isServedPlainly = false
@@ -104,9 +104,9 @@ public struct Ladder: Hashable, Sendable {
     }
     fileprivate static let leastToSee: Int64 = 64 << 10
     private static let timesToSee: Int64 = 16
-    /// A part that ended after more bytes than these brings its file on, and a look would cost more than it is worth.
+    /// A part that ended after more bytes than this advances its file, and a look would cost more than it is worth.
     public static let mostToDoubt: Int64 = 4 << 20
-    /// What was tried, and what came of it.
+    /// The requests that were tried, and their outcomes.
     private var tried: [Trial] = []
 
     private struct Trial: Hashable, Sendable {
@@ -125,7 +125,7 @@ public struct Ladder: Hashable, Sendable {
         case .answer(let detail, let lowest):
             note(detail, situation)
             guard situation.isUntouched else {
-                // A version of which there are bytes is not given up for one answer: a node may have been at fault.
+                // One answer is no reason to give up a version that has bytes: one node of the origin may be at fault.
                 if !repeats {
                     repeats = true
                     return .ask
@@ -136,12 +136,12 @@ public struct Ladder: Hashable, Sendable {
             return descend(to: lowest, situation) ? .ask : .fail(.badRange, summary, retryAfter: nil)
         case .refusal(let kind, let detail, let retryAfter):
             note(detail, situation)
-            // A 400 may be for the Range alone, which is seen soon as long as nothing has come; a 403 is taken for a limit first (row 22a).
+            // The Range alone may cause a 400, which the next rung shows quickly while no byte has come; a 403 counts as a limit first (row 22a).
             let mayBeLimit =
                 situation.isShared && kind.limitSignal(status: kind.ownStatus) != .none
                 && !(situation.isUntouched && kind == .httpStatus(400))
             let isSilence = kind == .timeout && situation.mayBeSilent && situation.isUntouched
-            // What is told to wait has waited by the time of such a look, if bytes of it have come.
+            // If the version has bytes, a source that asked to wait has been waited for by the time of such a look.
             let mayPass =
                 isSilence
                 || situation.looks == .failed && kind.mayNotBeForPlain
@@ -154,11 +154,11 @@ public struct Ladder: Hashable, Sendable {
                 else { return .fail(kind, summary, retryAfter: retryAfter) }
                 return .ask
             } else if situation.hasRange,
-                // Of a file that was there a moment ago "not found" may be said of ranges alone.
+                // For a file that was there a moment ago, "not found" may apply to range requests alone.
                 mayPass
                     || situation.looks != nil && (kind.mayBeForRange || kind == .notFound) && kind.rule == .nextSource
             {
-                // A request for the range came in between, so that it was no passing trouble.
+                // The range was requested again in between, so the trouble is not transient.
                 if isServedPlainly { return .startOver(summary, on: .whole) }
                 refused = contradiction
                 return .look
@@ -167,7 +167,7 @@ public struct Ladder: Hashable, Sendable {
         case .ending(let kind, let detail, let end):
             note(detail, situation)
             let mayBeLimit = end.count == 0 && situation.isShared && kind.limitSignal(status: nil) != .none
-            // It is about to be given up, and may be cut in HTTP/2 alone (row 23).
+            // The source is about to be given up, and its bodies may break off in HTTP/2 alone (row 23).
             if situation.isHTTP2, !isHTTP1, !mayBeLimit, kind == .network, situation.looks == .failed {
                 isHTTP1 = true
                 return .ask
@@ -186,8 +186,8 @@ public struct Ladder: Hashable, Sendable {
         }
     }
 
-    /// Moves after a look. Where a plain GET is served, the range is asked for once more, and if it is refused again the bytes of the version
-    /// are given up. Where it is not, for the reason that is given, the failure stands that the look was made for.
+    /// Moves after a look. If a plain GET is served, the range is asked for once more, and a second refusal gives up the bytes of the
+    /// version. If it is refused, for the given reason, the failure that caused the look stands.
     public mutating func looked(refused reason: String?) -> Move {
         guard let reason else {
             isServedPlainly = true
@@ -201,14 +201,14 @@ public struct Ladder: Hashable, Sendable {
         }
     }
 
-    /// Leaves all rungs but the last one within a lease: an answer may have been a part that was said to be the whole.
+    /// Moves to the last rung within a lease: an answer that was stated to be the whole file may have been a part.
     public mutating func leaveForWhole(_ detail: String) {
         tried.append(Trial(request: rung.request, outcome: detail))
         rung = .whole
     }
 
     private mutating func descend(to lowest: Rung, _ situation: Situation) -> Bool {
-        // A request without Range was the last rung's, whichever it was made on.
+        // A request without Range counts as the last rung's, whichever rung it was made on.
         if situation.hasRange, let next = rung.next {
             rung = max(next, lowest)
             return true
@@ -225,7 +225,8 @@ public struct Ladder: Hashable, Sendable {
         if tried.last != trial { tried.append(trial) }
     }
 
-    /// What was tried, in words: of one trial just what came of it, and once what came of several in a row. Two kinds of ranges are one there.
+    /// What was tried, in words. A single trial gives its outcome alone; trials in a row with the same outcome are merged. Both kinds of
+    /// range requests count as the same there.
     private var summary: String {
         guard tried.count > 1 else { return tried.first?.outcome ?? "" }
         var parts: [(requests: [String], outcome: String)] = []
@@ -243,7 +244,8 @@ public struct Ladder: Hashable, Sendable {
 }
 
 extension Ladder.Contradiction {
-    /// Whether it may be for the Range with which the rest of a plain GET was asked for: one without it tells at once. What asks for patience is given it.
+    /// Whether the Range that asked for the rest of a plain GET may be the cause: a request without it shows that at once. A source that
+    /// asks to wait is waited for.
     public var mayBeForRest: Bool {
         switch self {
         case .answer: true
@@ -255,7 +257,7 @@ extension Ladder.Contradiction {
 }
 
 extension FailureKind {
-    /// Whether a refusal of this kind may be for If-Range alone (row 22a): one request without it tells.
+    /// Whether If-Range alone may cause a refusal of this kind (row 22a): one request without it shows that.
     var mayBeForCondition: Bool {
         switch self {
         case .httpStatus(let status): status < 500 ? ![408, 425, 429].contains(status) : mayBeForRange
@@ -264,15 +266,15 @@ extension FailureKind {
         }
     }
 
-    /// Whether a refusal of this kind may be for Range or If-Range alone (row 22a).
+    /// Whether Range or If-Range alone may cause a refusal of this kind (row 22a).
     public var mayBeForRange: Bool {
         switch self {
         case .httpStatus(let status):
-            // Those that say something of the file, or ask for patience, are believed.
+            // Statuses that say something about the file, or ask the client to wait, are believed.
             (400..<500).contains(status) && ![404, 408, 410, 425, 429, 451].contains(status)
-                // A redirect that is left at this point led nowhere, or round in circles.
+                // A redirect that is left at this point led nowhere, or in a loop.
                 || (300..<400).contains(status) || [500, 501, 505].contains(status)
-        // Some let strangers have all of a file, and parts of it to nobody whom they don't know.
+        // Some origins serve whole files without credentials, but parts only with them.
         case .network, .authentication: true
         case .tls, .dns, .proxy, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
             .refusedAddress,
@@ -281,7 +283,7 @@ extension FailureKind {
         }
     }
 
-    /// Whether a failure that came again and again may spare a plain GET: only what says something of the file or of the way to it is believed.
+    /// Whether a plain GET may escape a failure that came repeatedly. Only failures that concern the file or the route to it are believed.
     var mayNotBeForPlain: Bool {
         switch self {
         case .httpStatus(let status): mayBeForRange || Self.isTransient(status: status)
@@ -290,7 +292,7 @@ extension FailureKind {
         }
     }
 
-    /// The status that the kind itself names.
+    /// The status that the kind contains.
     fileprivate var ownStatus: Int? {
         if case .httpStatus(let status) = self { status } else { nil }
     }

@@ -31,23 +31,24 @@ public struct Representation: Hashable, Sendable, Codable {
         return etag
     }
 
-    /// Whether a response states anything that another one can be compared with.
+    /// Whether a response states a validator by which another response can be compared.
     public var hasValidator: Bool { etag != nil || lastModified != nil }
 
-    /// Whether what is stated tells one version from the next by every byte (row 9; RFC 9110 §8.8.1): a strong tag, or a date that was
-    /// old enough when it was stated. Under a younger one, or under a weak tag, the content may have changed all the same.
+    /// Whether the validators tell one version from the next, byte for byte (row 9; RFC 9110 §8.8.1): a strong tag, or a date that was old
+    /// enough when it was stated. Under a younger date or a weak tag the content may change unnoticed.
     public var tellsVersions: Bool { strongETag != nil || lastModified != nil && isDateStrong == true }
 
-    /// Whether another response, which states nothing that differs, surely is of the same version, byte for byte: both state one strong tag, or where this
-    /// one has none, one date that was old enough in both (RFC 9110 §8.8.3.2, §8.8.2.2).
+    /// Whether another response that does not differ surely is of the same version, byte for byte. Both have to state the same strong tag,
+    /// or if this one has none, the same date, old enough in both (RFC 9110 §8.8.3.2, §8.8.2.2).
     public func isSurely(_ other: Representation) -> Bool {
         if let tag = strongETag { return tag == other.strongETag }
         return isDateStrong == true && other.isDateStrong == true && lastModified != nil
             && lastModified == other.lastModified
     }
 
-    /// Whether this says that it is of another version than that, whatever its size: by another strong tag, by a validator that differs, or by one that tells versions
-    /// apart where they have none in common. What repeats a date or a weak tag, or has one where there was none, does not say so.
+    /// Whether this says that it is of another version than `other`, whatever its size: by another strong tag, by a validator that differs,
+    /// or by one that tells versions apart if they have none in common. Repeating a date or a weak tag, or stating a weak validator where
+    /// there was none, does not say so.
     func isAnother(than other: Representation) -> Bool {
         if let strongETag { return strongETag != other.strongETag }
         return switch validators.agreement(with: other.validators) {
@@ -62,12 +63,12 @@ public struct Representation: Hashable, Sendable, Codable {
         Representation(etag: etag, lastModified: lastModified, isDateStrong: isDateStrong)
     }
 
-    /// Whether a part of the same version states less than is known of that: no strong tag, or where none is known, no date that was old enough (row 9).
+    /// Whether a part of the same version states less than is known: no strong tag, or if none is known, no date that was old enough (row 9).
     func isWeakened(by part: Representation) -> Bool {
         strongETag != nil ? part.strongETag == nil : isDateStrong == true && part.isDateStrong != true
     }
 
-    /// The same without a claim that what it states tells every byte.
+    /// The same, without the claim that its validators identify every byte.
     public var weakened: Representation {
         var weak = self
         weak.etag = strongETag.map { "W/\($0)" } ?? etag
@@ -99,11 +100,10 @@ public struct Representation: Hashable, Sendable, Codable {
         }
     }
 
-    /// Compares what both state: sizes, digests, and unless `rule` says that they mean nothing, validators (rows 6 and
-    /// 11).
+    /// Compares what both state: sizes, digests, and validators unless `rule` ignores them (rows 6 and 11).
     ///
-    /// A tag that differs in strength only still names the same content of one source. Dates have to agree as well: under a weak tag the
-    /// bytes may differ (RFC 9110 §8.8.1), and a strong one that stays while the date changes is not to be trusted.
+    /// Tags that differ only in strength name the same content of one source. Dates have to agree as well: under a weak tag the bytes may
+    /// differ (RFC 9110 §8.8.1), and a strong tag that stays while the date changes is not trusted.
     public func agreement(with other: Representation, under rule: ValidatorRule = .strict) -> Agreement {
         if let size, let theirs = other.size, size != theirs { return .different("size \(size) became \(theirs)") }
         let digests = digestAgreement(with: other)
@@ -128,7 +128,7 @@ public struct Representation: Hashable, Sendable, Codable {
         return agreement
     }
 
-    /// Compares the digests that both state; the same only if one that tells contents apart is.
+    /// Compares the digests that both state. The result is `same` only if a digest that tells contents apart agrees.
     private func digestAgreement(with other: Representation) -> Agreement {
         var agreement = Agreement.unknown
         for (name, value) in (digests ?? [:]).sorted(by: { $0.key < $1.key }) {
@@ -145,7 +145,7 @@ public struct Representation: Hashable, Sendable, Codable {
 }
 
 extension StringProtocol {
-    /// A text of an origin as a detail may show it: without control characters, and not at any length.
+    /// A text of an origin, made safe for a failure's detail: without control characters, and at most 128 scalars.
     var quoted: String {
         let most = 128
         let shown = unicodeScalars.prefix(most).map { $0.properties.generalCategory == .control ? "\u{fffd}" : $0 }

@@ -1,16 +1,16 @@
-/// What matters of a final response's head, taken out of the transport's own types.
+/// The facts of a final response's head that matter here, independent of the transport's types.
 public struct ResponseFacts: Sendable, Hashable {
     /// The status code of the final response, after redirects and 1xx.
     public let status: Int
     private let fields: [(name: String, value: String)]
     private let isHTTP: Bool
-    /// Whether redirects led to it.
+    /// Whether redirects led to the response.
     let isRedirected: Bool
 
     /// Facts of a response; names in any case, values trimmed, in the order in which they came.
     ///
     /// - Parameters:
-    ///   - isHTTP: `false` for a head that was made of what a server of plain files says (row 37).
+    ///   - isHTTP: `false` for a head that was made from what a server of plain files says (row 37).
     ///   - isRedirected: whether redirects led to it.
     public init(
         status: Int, headers: [(name: String, value: String)], isHTTP: Bool = true, isRedirected: Bool = false
@@ -34,11 +34,11 @@ public struct ResponseFacts: Sendable, Hashable {
         fields.last { $0.name == name }?.value
     }
 
-    /// Whether a transfer coding delimits the body. `identity` is none.
+    /// Whether a transfer coding delimits the body. `identity` does not.
     public var isChunked: Bool { values("transfer-encoding").contains { $0.lowercased() != "identity" } }
 
-    /// The Content-Encoding that is not `identity` (range contract, row 13). Some origins say `none` for that, which is no coding of
-    /// anybody's.
+    /// The Content-Encoding that is not `identity` (range contract, row 13). Some origins send `none` in its place, which is no registered
+    /// coding.
     public var contentCoding: String? {
         let codings = values("content-encoding").flatMap { $0.split(separator: ",") }.map(\.trimmed).filter {
             !["", "identity", "none"].contains($0.lowercased())
@@ -46,10 +46,9 @@ public struct ResponseFacts: Sendable, Hashable {
         return codings.isEmpty ? nil : codings.joined(separator: ", ")
     }
 
-    /// The one Content-Length, `nil` without one, or an error when it is negative, no number, or two differ (row 31;
-    /// RFC 9110 §8.6).
+    /// The Content-Length; `nil` if there is none. Throws if it is negative or no number, or if two values differ (row 31; RFC 9110 §8.6).
     ///
-    /// - Parameter overlooking: whether a plus before the number is overlooked, and what stands behind it without being one, as everybody who fetches does.
+    /// - Parameter overlooking: whether a plus sign before the number and text behind it are ignored, as other clients do.
     public func contentLength(overlooking: Bool = false) throws(MalformedLength) -> Int64? {
         let stated = values("content-length").flatMap { $0.split(separator: ",") }.map { $0.trimmed }
         guard let first = stated.first else { return nil }
@@ -67,12 +66,12 @@ public struct ResponseFacts: Sendable, Hashable {
         public let stated: String
     }
 
-    /// Retry-After in whole seconds, at most `Limits.retryAfter` (RFC 9110 §10.2.3; range contract, row 25). A date is
-    /// counted from the response's own Date, never from a clock of ours (I11); without one it says nothing.
+    /// Retry-After in whole seconds, at most `Limits.retryAfter` (RFC 9110 §10.2.3; range contract, row 25). A date is counted from the
+    /// response's own Date, never from a local clock (I11); without a Date it is ignored.
     public var retryAfterSeconds: Int64? {
         guard let field = value("retry-after") else { return nil }
         let most = Limits.retryAfter.components.seconds
-        // More seconds than a number can hold are a wish all the same.
+        // A number of seconds that overflows still is a request to wait.
         if !field.isEmpty, field.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
             return min(most, Int64(field) ?? most)
         }
@@ -83,8 +82,8 @@ public struct ResponseFacts: Sendable, Hashable {
     /// When the origin made the response, by its own clock (RFC 9110 §6.6.1).
     private var date: HTTPDate? { value("date").flatMap { HTTPDate($0) } }
 
-    /// Type and subtype in lower case, without parameters (RFC 9110 §8.3.1); `nil` when none is stated.
-    /// Several fields that disagree make up a type that is equal to none.
+    /// Type and subtype in lower case, without parameters (RFC 9110 §8.3.1); `nil` when none is stated. Several fields that disagree are
+    /// joined to a type that equals no other.
     public var mediaType: String? {
         let stated = values("content-type").map { field in
             String(field.prefix { $0 != ";" }[...].trimmed).lowercased()
@@ -92,7 +91,7 @@ public struct ResponseFacts: Sendable, Hashable {
         return stated.isEmpty ? nil : Set(stated).sorted().joined(separator: ", ")
     }
 
-    /// Whether the body is of a type that pages, notices and errors have, or of none that is stated.
+    /// Whether the body's type is one that pages, notices and errors have, or is not stated.
     var isTextual: Bool { mediaType == nil || mayBeNotice }
 
     /// Whether the body is of a type that pages, notices and errors have.
@@ -101,18 +100,18 @@ public struct ResponseFacts: Sendable, Hashable {
         return type.hasPrefix("text/") || type.hasSuffix("json") || type.hasSuffix("xml")
     }
 
-    /// Whether the body is said to be a page.
+    /// Whether the body is declared as HTML.
     var isHTML: Bool { mediaType?.hasSuffix("html") == true }
 
-    /// Whether redirects led to what may be shown in the place of what was asked for: a login, a notice, an error in JSON. What states no type, or no
-    /// validator, is one only if it is as small as these are (row 27).
+    /// Whether redirects led to something that may stand in place of the file: a login, a notice, an error in JSON. A body without a type
+    /// or a validator counts only if it is as small as such pages are (row 27).
     public func mayBePageElsewhere(size: Int64?) -> Bool {
         guard isRedirected else { return false }
         return mayBeNotice
             || size ?? 0 <= Self.largestPage && (mediaType == nil || !representation(size: nil).hasValidator)
     }
 
-    /// Pages of no type that have more bytes than these are no notices.
+    /// Bodies without a type or a validator that have more bytes than this are not pages.
     private static let largestPage: Int64 = 64 << 10
 
     /// The size, the validators and the digests that the response states for the whole representation (range contract, rows
@@ -124,8 +123,8 @@ public struct ResponseFacts: Sendable, Hashable {
             digests: digests.isEmpty ? nil : digests)
     }
 
-    /// A field that names the content; one of more than `Limits.validatorBytes` counts as none, and so does what origins state that know nothing: an
-    /// empty tag, the beginning of time, or the moment of the answer.
+    /// A field that identifies the content. A field of more than `Limits.validatorBytes` is ignored, and so are the placeholders of origins
+    /// that know no validator: an empty tag, a date not after 1970-01-01T00:00:00Z, or the moment of the answer.
     private func validator(_ name: String) -> String? {
         guard let field = value(name), field.utf8.count <= Limits.validatorBytes,
             !["", "\"\"", "W/\"\""].contains(field)
@@ -134,9 +133,9 @@ public struct ResponseFacts: Sendable, Hashable {
         return moment.secondsSince1970 > 0 && moment != date ? field : nil
     }
 
-    /// Whether Last-Modified may stand in If-Range: at least 60 s older than Date, so that no second change falls into
-    /// the same second, whatever the two clocks behind them are (RFC 9110 §8.8.2.2; row 9). `nil` when one of them is
-    /// missing or can't be read. Servers of plain files have no Date, and nothing better than a time (row 37).
+    /// Whether Last-Modified may stand in If-Range: it is at least 60 s older than Date, so that no second change falls into the same
+    /// second, whichever two clocks they come from (RFC 9110 §8.8.2.2; row 9). `nil` when one of them is missing or can't be read. Servers
+    /// of plain files have no Date, and nothing better than the modification time (row 37).
     private var isDateStrong: Bool? {
         guard isHTTP else { return validator("last-modified").map { _ in true } }
         guard let date, let modified = validator("last-modified").flatMap({ HTTPDate($0) }) else { return nil }
@@ -164,7 +163,8 @@ extension Substring {
         return text
     }
 
-    /// What libcurl counts the bytes of a body by: the number without a plus before it, and without what stands behind it unless that has another digit.
+    /// The part of a Content-Length by which libcurl counts the body: the number without a plus sign, and without the text behind it unless
+    /// that contains another digit.
     fileprivate var counted: Substring {
         let unsigned = hasPrefix("+") ? dropFirst() : self
         let digits = unsigned.prefix { $0.isASCII && $0.isWholeNumber }

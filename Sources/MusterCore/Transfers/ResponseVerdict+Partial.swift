@@ -2,7 +2,7 @@ extension ResponseVerdict {
     /// Rows 2–5, 7, 12 and 13: what a 206 (RFC 9110 §15.3.7) carries.
     static func judgePartial(_ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion) -> ResponseVerdict {
         guard let asked = question.range else { return judgeUnasked(facts, length: length, question) }
-        // Row 13: a range of coded content is of other bytes than a range of the file (RFC 9110 §8.4).
+        // Row 13: a range of coded content has other bytes than a range of the file (RFC 9110 §8.4).
         if let coding = facts.contentCoding {
             return .descend("206 with Content-Encoding \(coding.quoted)", to: .whole)
         }
@@ -14,7 +14,7 @@ extension ResponseVerdict {
         // Row 2; RFC 9110 §14.4.
         let stated = facts.values("content-range")
         let content = stated.count == 1 ? ContentRange(stated[0]) : nil
-        // Row 22c: an empty file as a part of nothing.
+        // Row 22c: an empty file, sent as an empty part.
         if let content, content.size == 0, asked.start == 0, !question.planned, length ?? 0 == 0 {
             let nothing = facts.representation(size: 0)
             return foreignPage(nothing, facts, question) ?? otherContent(nothing, statedSize: 0, facts, question)
@@ -35,10 +35,10 @@ extension ResponseVerdict {
             return .descend("the origin does not tell the size", to: .whole)
         }
         let found = facts.representation(size: size)
-        // A mirror that has something else is done without (row 30).
+        // A mirror with other content is given up (row 30), so it is not checked for a page.
         if !question.isOtherMirror, let refusal = foreignPage(found, facts, question) { return refusal }
         if let refusal = otherContent(found, statedSize: content.size, facts, question) { return refusal }
-        // Row 12: chunks that nothing tells apart are only fetched if all of the file fits into this one.
+        // Row 12: without a validator or a digest that tells versions apart, a range is accepted only if it holds the whole file.
         let isSplittable =
             found.tellsVersions || question.planned && question.known.tellsVersions || found.statesDigest
             || question.isProvable || question.mayChunkUnvalidated
@@ -46,15 +46,15 @@ extension ResponseVerdict {
         guard isSplittable || fitsInOne else {
             return .descend("the origin sends no validator that tells versions apart", to: .whole)
         }
-        // Rows 3 and 4: fewer bytes than were asked for are taken, more are cut.
+        // Rows 3 and 4: fewer bytes than were asked for are accepted, more are cut off.
         return .accept(
             AcceptedBody(
                 offset: range.start, count: min(range.end, asked.end) - range.start, representation: found,
                 isSplittable: isSplittable))
     }
 
-    /// A 206 to a plain GET, which no origin has a reason to send: taken for the whole unless it says that it is a part, or its length is another one than
-    /// is stated or known. A Content-Range that can't be read says nothing.
+    /// Judges a 206 to a plain GET, which no origin has a reason to send. It counts as the whole file unless it says that it is a part, or
+    /// its length differs from the size that is stated or known. A Content-Range that can't be read is ignored.
     private static func judgeUnasked(
         _ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion
     ) -> ResponseVerdict {

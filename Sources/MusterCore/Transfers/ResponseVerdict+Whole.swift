@@ -5,7 +5,7 @@ extension ResponseVerdict {
         // Length and digests are those of the coded content (RFC 9110 §8.6, RFC 9530 §3), which is not what is stored.
         let isDecoded = question.decodes && facts.contentCoding != nil
         let coding = question.decodes ? facts.contentCoding.flatMap { ContentCoding($0) } : nil
-        // What is decoded begins with the first byte of the file, or is of no use; and it may be a part whose end was asked for.
+        // A decoded body is of use only from the first byte of the file on. A coded body of exactly the range's length may be a part.
         if isDecoded, let asked = question.range, question.planned || asked.start > 0 || asked.count == length {
             return .descend("the content is coded", to: .whole)
         }
@@ -22,17 +22,17 @@ extension ResponseVerdict {
         }
         let isRest = goesOnBehindKept(found, facts, length: length, question)
         if let asked = question.range {
-            // Row 10; RFC 9110 §13.1.5: nothing that is stated differs, and yet the condition failed.
+            // Row 10; RFC 9110 §13.1.5: no stated value differs, and yet the condition failed.
             if question.conditional { return .askUnconditionally }
-            // Row 1: a whole body belongs at offset 0, and never into a part that others write to by ranges.
+            // Row 1: a whole body belongs at offset 0, and never into a part to which other sessions write ranges.
             guard isRest || asked.start == 0 && !question.planned else {
                 return .descend("the origin ignores Range", to: .stream)
             }
-            // Some answer 200 and send the part that was asked for (RFC 9110 §15.3.7 wants 206): a plain GET tells.
+            // Some origins answer 200 and send the part that was asked for (RFC 9110 §15.3.7 wants 206): a plain GET shows whether this origin does.
             guard length != asked.count, facts.values("content-range").isEmpty else {
                 return .descend("200 to a range request, with what may be a part", to: .whole)
             }
-            // A page that requests with a Range are redirected to is examined when it has come (row 27), unless its size would fail the file.
+            // Pages to which range requests are redirected are examined after they have come (row 27). With an expected size such a page would fail the file.
             if question.expectedSize != nil, length == nil, facts.mayBePageElsewhere(size: nil) {
                 return .descend("a redirect of the range request to a page", to: .whole)
             }
@@ -41,7 +41,7 @@ extension ResponseVerdict {
         } else if question.kept > 0, !isRest {
             return refuse(.changed, "nothing tells that it is the content of which \(question.kept) bytes are there")
         }
-        // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream tells.
+        // Rows 13 and 14: coded content is stored as it was sent, and without a length the end of the stream is the end of the content.
         var body = AcceptedBody(
             offset: 0, count: length, representation: found, isSplittable: false, coding: coding)
         if isRest { body.skipped = question.kept }
@@ -50,7 +50,7 @@ extension ResponseVerdict {
         return .accept(body)
     }
 
-    /// Whether a whole body surely is the content of which some bytes are there: what follows them is taken, instead of all once more.
+    /// Whether a whole body surely is the content of the bytes that are kept. Then only the bytes behind them are taken.
     private static func goesOnBehindKept(
         _ found: Representation, _ facts: ResponseFacts, length: Int64?, _ question: FetchQuestion
     ) -> Bool {
@@ -59,7 +59,7 @@ extension ResponseVerdict {
             && (question.known.isSurely(found) || question.isProvable)
     }
 
-    /// A 200 to a plain GET that says that it is a part, and is shorter than what that would be one of. Content-Range means nothing there (RFC 9110 §14.4).
+    /// Refuses a 200 to a plain GET that says that it is a part and is shorter than the whole. Content-Range has no meaning in a 200 (RFC 9110 §14.4).
     private static func partOfWhole(_ facts: ResponseFacts, length: Int64?) -> ResponseVerdict? {
         for field in facts.values("content-range") {
             guard let content = ContentRange(field), let range = content.range else { continue }
@@ -80,7 +80,7 @@ extension ResponseVerdict {
             if let expected = question.expectedSize, size != expected { return wrongSize(size, expected: expected) }
             let found = facts.representation(size: size)
             if asked.start == size, size > 0, isStill(found, question) { return .complete }
-            // The content is what it was, as far as anything tells, and yet its bytes are not given.
+            // As far as the validators show, the content is unchanged, and yet its bytes are refused.
             if question.planned, question.known.size == size, asked.start < size,
                 question.known.agreement(with: found, under: question.effectiveRule).isNoChange
             {
@@ -91,10 +91,9 @@ extension ResponseVerdict {
         return refuse(.changed, "the range \(asked) is not satisfiable any more, the size is \(size)")
     }
 
-    /// Whether the content that ends where the durable bytes end is the one that they are of. Where its size was not
-    /// known before, a shorter content that took its place could end there by chance: then a validator, a digest or the
-    /// condition has to speak for it (an origin answers 416 to If-Range only if the validator matched, RFC 9110
-    /// §13.1.5).
+    /// Whether the content that ends where the durable bytes end is the content of those bytes. If its size was not known before, a shorter
+    /// content that took its place could end there by chance. Then a validator, a digest or the condition has to confirm it (an origin
+    /// answers 416 to If-Range only if the validator matched, RFC 9110 §13.1.5).
     private static func isStill(_ found: Representation, _ question: FetchQuestion) -> Bool {
         switch question.known.agreement(with: found, under: question.effectiveRule) {
         case .same: true

@@ -1,7 +1,7 @@
-/// What is to be done with a response, decided from its head alone before the first body byte (`docs/range-contract.md`).
+/// What to do with a response, decided from its head alone before the first body byte (`docs/range-contract.md`).
 ///
-/// `judge` is the one place where this is decided: a pure function of the head, of what was asked, and of what is
-/// known. Which of the table's rows is decided where:
+/// `judge` is the only place where this is decided: a pure function of the head, of what was asked, and of what is known. The rows of the
+/// table are decided in these files:
 ///
 /// | rows | in |
 /// | --- | --- |
@@ -9,32 +9,32 @@
 /// | 1, 10, 13, 14, 16, 17 | `ResponseVerdict+Whole`: a 200 or a 416 |
 /// | 6, 8, 9, 11, 27, 29, 30, 35 | `ResponseVerdict+Content`: is it the same content? |
 /// | – | `ResponseVerdict+Held`: a 304, or a body in its place, is it the content of a file that is there already? |
-/// | 20, 21, 22a, 22c, 24–26, 31 | here: statuses, lengths, and the origin's wish to be left alone |
+/// | 20, 21, 22a, 22c, 24–26, 31 | here: statuses, lengths and Retry-After |
 ///
 /// Row 19 is decided by never looking at Accept-Ranges (RFC 9110 §14.3), row 37 by giving the answers of other
 /// protocols heads of the same form: 206 with Content-Range and Last-Modified, or 200 for a whole file.
 public enum ResponseVerdict: Hashable, Sendable {
     /// Write the body.
     case accept(AcceptedBody)
-    /// Ask again without If-Range: the origin mistrusted it although nothing changed (row 10).
+    /// Ask again without If-Range: the condition failed although nothing changed (row 10).
     case askUnconditionally
-    /// Ask again without If-None-Match and If-Modified-Since: whether the content is still that of the file which was named can't be
-    /// told from the answer.
+    /// Ask again without If-None-Match and If-Modified-Since: the answer does not tell whether the content is still that of the held file
+    /// which the question named.
     case askPlainly
-    /// The content is still that of the file which the question named; nothing is sent.
+    /// The content is still that of the held file which the question named; no body is sent.
     case unmodified
-    /// There is no byte more: what was asked for starts exactly where the file ends (row 16).
+    /// No bytes are left: the requested range starts exactly where the file ends (row 16).
     case complete
-    /// The answer contradicts the way in which the source was asked: ask it more simply. Rungs above `to` won't do either.
+    /// The answer contradicts the way in which the source was asked: ask it on a lower rung. Rungs above `to` don't work either.
     case descend(String, to: Rung)
-    /// Nothing of the body may be kept. `retryAfter` is the origin's wish, in seconds.
+    /// Nothing of the body may be kept. `retryAfter` is the delay that the origin asks for, in seconds.
     case refuse(FailureKind, detail: String, retryAfter: Int64?)
 
     /// Judges a response.
     public static func judge(_ facts: ResponseFacts, to question: FetchQuestion) -> ResponseVerdict {
         let verdict = byStatus(facts, question)
         if case .accept(let body) = verdict { return judgeHeld(body, question) }
-        // Another mirror that can't do what the others do is done without; it doesn't make them start over (row 30).
+        // Another mirror that can't serve what the others serve is given up; it doesn't make the others start over (row 30).
         guard question.isOtherMirror, case .descend(let what, _) = verdict else { return verdict }
         return refuse(.changed, "the mirror won't do: \(what)")
     }
@@ -48,7 +48,7 @@ public enum ResponseVerdict: Hashable, Sendable {
         case 200..<300:
             let what = "status \(facts.status) carries no file"
             return question.range == nil ? refuse(.httpStatus(facts.status), what) : .descend(what, to: .whole)
-        // Row 22a: what is refused may be the condition alone.
+        // Row 22a: the origin may have refused the condition alone.
         case let status where question.conditional && FailureKind.status(status).mayBeForCondition:
             return .askUnconditionally
         default:
@@ -61,15 +61,15 @@ public enum ResponseVerdict: Hashable, Sendable {
         }
     }
 
-    /// Row 31; RFC 9110 §8.6, RFC 9112 §6.3: nobody knows where a body with conflicting lengths ends.
+    /// Row 31; RFC 9110 §8.6, RFC 9112 §6.3: the end of a body with conflicting lengths is unknown.
     private static func byLength(_ facts: ResponseFacts, _ question: FetchQuestion) -> ResponseVerdict {
-        // A plain GET is the last rung: there a transfer coding counts, as RFC 9112 §6.3 has it, whatever length stands beside it.
+        // A plain GET is the last rung. There a transfer coding overrides any length beside it, as RFC 9112 §6.3 says.
         if facts.isChunked, facts.status != 206, question.range == nil {
             return judgeWhole(facts, length: nil, question)
         }
         let length: Int64?
         do {
-            // So does a number with something around it, which libcurl counts by.
+            // On the last rung a number with other characters around it counts as well, as it does in libcurl.
             length = try facts.contentLength(overlooking: question.range == nil)
         } catch {
             return .descend("Content-Length \(error.stated.quoted) can't be believed", to: .stream)

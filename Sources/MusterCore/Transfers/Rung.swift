@@ -1,12 +1,12 @@
 /// How a source is asked: the rungs of the ladder, the cheapest first (`docs/range-contract.md`, "The ladder").
 ///
-/// The database compares them too: their names are in the order of the alphabet.
+/// The database compares rungs by name, so the names are in alphabetical order.
 public enum Rung: String, Sendable, Hashable, Codable, CaseIterable, Comparable {
     /// Ranges of one representation, several at a time.
     case chunks
-    /// One request for everything from the first byte that is missing, which a later one can go on from.
+    /// One request for everything from the first missing byte on, which a later request can resume.
     case stream
-    /// One plain GET of the whole file, without Range and If-Range. What is left of a broken one is of no use to the next.
+    /// One plain GET of the whole file, without Range and If-Range. A broken one can't be resumed.
     case whole
 
     /// The cheaper rung comes first.
@@ -21,7 +21,7 @@ public enum Rung: String, Sendable, Hashable, Codable, CaseIterable, Comparable 
         }
     }
 
-    /// What a request on this rung is called in a failure.
+    /// How a failure's text names a request on this rung.
     var request: String {
         switch self {
         case .chunks: "with a range"

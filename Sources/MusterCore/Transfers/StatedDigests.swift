@@ -2,13 +2,12 @@
 ///
 /// Three generations of fields say the same, and where they contradict each other the newest one counts:
 /// - `Repr-Digest` (RFC 9530 §3), a dictionary of byte sequences;
-/// - `Digest` (RFC 3230 §4.3.2), a list of `algorithm=base64`; it is of the whole also in a 206;
-/// - `Content-Digest` (RFC 9530 §2), which is written like `Repr-Digest`, and `Content-MD5` (RFC 1864): of the body, and so of the whole only
-///   where the body is, in a 200 and in a 206 that is all of the file.
+/// - `Digest` (RFC 3230 §4.3.2), a list of `algorithm=base64`; it covers the whole file even in a 206;
+/// - `Content-Digest` (RFC 9530 §2), which is written like `Repr-Digest`, and `Content-MD5` (RFC 1864): they cover the body, and so the
+///   whole file only in a 200, and in a 206 with the whole file.
 ///
-/// An ETag is never a digest, even if it looks like one. Whatever can't be read
-/// is as if it weren't there: unknown algorithms, values of another length than their algorithm has, fields longer than
-/// `Limits.headerBytes`.
+/// An ETag is never a digest, even if it looks like one. What can't be read is ignored: unknown algorithms, values whose length is not
+/// their algorithm's, fields longer than `Limits.headerBytes`.
 public struct StatedDigests: Hashable, Sendable {
     /// The digests by algorithm, each once.
     public let digests: [DigestAlgorithm: ContentDigest]
@@ -25,7 +24,7 @@ public struct StatedDigests: Hashable, Sendable {
         self.digests = digests
     }
 
-    /// Whether a 206 is all of the file.
+    /// Whether a 206 covers the whole file.
     private static func isAll(_ facts: ResponseFacts) -> Bool {
         let stated = facts.values("content-range")
         guard facts.status == 206, stated.count == 1, let content = ContentRange(stated[0]), let range = content.range
@@ -35,7 +34,7 @@ public struct StatedDigests: Hashable, Sendable {
         return range.start == 0 && range.end == content.size
     }
 
-    /// Values in hexadecimal by the algorithm's name, as `Representation.digests` has them.
+    /// Values in hexadecimal by the algorithm's name, the form of `Representation.digests`.
     public var byName: [String: String] {
         Dictionary(uniqueKeysWithValues: digests.map { ($0.key.rawValue, $0.value.hexadecimal) })
     }
@@ -44,7 +43,7 @@ public struct StatedDigests: Hashable, Sendable {
         guard let dictionary = StructuredDictionary(lines) else { return [:] }
         var digests: [DigestAlgorithm: ContentDigest] = [:]
         for (key, text) in dictionary.byteSequences {
-            // The names of the registry are in lower case here, and one algorithm has one name.
+            // The registry's names are in lower case here, and each algorithm has a single name.
             guard let algorithm = algorithm(key) else { continue }
             digests[algorithm] = digest(algorithm, base64: text[...])
         }
@@ -80,7 +79,7 @@ public struct StatedDigests: Hashable, Sendable {
     }
 
     private static func digest(_ algorithm: DigestAlgorithm, base64: Substring) -> ContentDigest? {
-        // Decoding nothing that is too long anyway.
+        // A text that is too long is not decoded.
         guard base64.utf8.count <= algorithm.hexadecimalDigits, let bytes = Base64.decode(base64.utf8),
             bytes.count * 2 == algorithm.hexadecimalDigits
         else { return nil }

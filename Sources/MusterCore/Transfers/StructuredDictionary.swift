@@ -1,14 +1,13 @@
-/// The byte sequences of a dictionary of structured fields (RFC 9651 §3.2): all that digest fields need of it.
+/// The byte sequences of a dictionary of structured fields (RFC 9651 §3.2); digest fields need no other types.
 ///
-/// A field that breaks the grammar anywhere is ignored as a whole, as §4.2 demands; members of other types are passed
-/// over.
+/// A field that breaks the grammar anywhere is ignored as a whole, as §4.2 demands; members of other types are skipped.
 struct StructuredDictionary {
-    /// Base64 texts of byte sequences, by key, without colons. The last of several members with one key counts.
+    /// Base64 texts of byte sequences, by key, without colons. Of several members with the same key the last counts.
     private(set) var byteSequences: [String: String] = [:]
 
     private var rest: ArraySlice<UInt8>
 
-    /// Reads the lines of a field, which are one list (RFC 9110 §5.3); `nil` for what is no dictionary or longer than
+    /// Reads the lines of a field, which form a single list (RFC 9110 §5.3); `nil` for a text that is no dictionary, or is longer than
     /// `Limits.headerBytes`.
     init?(_ lines: [String]) {
         guard lines.lazy.map(\.utf8.count).reduce(0, +) <= Limits.headerBytes else { return nil }
@@ -20,7 +19,7 @@ struct StructuredDictionary {
             if rest.isEmpty { return }
             guard take(",") else { return nil }
             skip(" \t")
-            // A comma promises another member.
+            // A comma has to be followed by another member.
             guard !rest.isEmpty else { return nil }
         }
     }
@@ -65,7 +64,7 @@ struct StructuredDictionary {
         }
     }
 
-    /// A string, a byte sequence, or anything of the other types, which are alike enough to be passed over (§3.3).
+    /// A string, a byte sequence, or an item of any other type; the other types are similar enough to be skipped alike (§3.3).
     private mutating func bareItem() -> Bool {
         if rest.first == UInt8(ascii: ":") { return byteSequence() != nil }
         if rest.first == UInt8(ascii: "\"") { return string() }

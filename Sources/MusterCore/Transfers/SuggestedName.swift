@@ -1,5 +1,5 @@
-/// The name that an origin suggests for a file (range contract, row 34): the last segment alone, and nothing that a file
-/// system or a terminal would take for more than a name.
+/// The name that an origin suggests for a file (range contract, row 34): only the last segment, without anything that a file system or a
+/// terminal would interpret.
 public struct SuggestedName: Hashable, Sendable, CustomStringConvertible {
     /// One component of a path: nothing invisible, no separator, not `.`, `..` or `.muster`, 1 to 255 bytes.
     public let description: String
@@ -31,10 +31,9 @@ public struct SuggestedName: Hashable, Sendable, CustomStringConvertible {
         self.init(safe: PercentEncoding.decode(segment) ?? String(segment))
     }
 
-    /// Makes any text a name; `nil` when nothing is left of it.
+    /// Turns any text into a name; `nil` when nothing is left of it.
     init?(safe text: String) {
-        // Scalars, not Swift's characters: a combining mark after a slash makes one character of both, which is no
-        // slash.
+        // Splits by scalars, not by Swift's characters: a slash with a combining mark is a single character, which does not equal a slash.
         let segment = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last
         let visible = InvisibleCharacters.replaced(in: segment.map { String($0) } ?? "") { _ in "_" }
         let name = Self.shortened(visible.withoutOuterSpaces)
@@ -56,11 +55,11 @@ public struct SuggestedName: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The file names in a Content-Disposition field (RFC 6266 §4.1), read as leniently as they are written.
+/// The file names in a Content-Disposition field (RFC 6266 §4.1), read leniently.
 private struct ContentDisposition {
     /// `filename*`, decoded (RFC 8187 §3.2).
     private(set) var extended: String?
-    /// `filename`, as it stands: percent signs in it mean themselves (RFC 6266 appendix D).
+    /// `filename`, unchanged: percent signs in it are literal (RFC 6266 appendix D).
     private(set) var plain: String?
 
     init(_ field: String) {
@@ -68,7 +67,7 @@ private struct ContentDisposition {
         for part in Self.parts(field) {
             let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard halves.count == 2 else { continue }
-            // Of several of a kind, which nobody may send, the first counts.
+            // Senders must not repeat a parameter; if they do, the first counts.
             switch halves[0].trimmed.lowercased() {
             case "filename*": extended = extended ?? Self.decoded(halves[1].trimmed)
             case "filename": plain = plain ?? Self.unquoted(halves[1].trimmed)
@@ -125,7 +124,7 @@ private struct ContentDisposition {
 }
 
 extension String {
-    /// Without the spaces around it, which nobody would see.
+    /// The string without surrounding whitespace, which is invisible.
     fileprivate var withoutOuterSpaces: String {
         let scalars = unicodeScalars.drop { $0.properties.isWhitespace }
         let last = scalars.lastIndex { !$0.properties.isWhitespace }

@@ -2,12 +2,12 @@
 public enum ValidatorRule: String, Sendable, Hashable, Codable, CaseIterable {
     /// Any difference of ETag, Last-Modified or size.
     case strict
-    /// Sizes alone count, since the nodes of an origin state ETags of their own; needs an expected digest, which tells
-    /// in the end.
+    /// Only sizes count, since each node of the origin states its own ETags. Needs an expected digest, which detects mixed contents at the
+    /// end.
     case sizeAndDigest
 }
 
-/// What becomes of a task whose destination holds a file already that Muster did not put there.
+/// What happens to a task whose destination already holds a file that Muster did not put there.
 public enum ExistingFileRule: String, Sendable, Hashable, Codable, CaseIterable {
     /// The file counts if its digest, or else its size and modification time, are those of the content. Otherwise the
     /// task fails.

@@ -3,11 +3,11 @@
 /// IPv4 counts as mapped into IPv6 (RFC 4291 §2.5.5.2), so that `10.0.0.1` and `::ffff:10.0.0.1` are the same address;
 /// a network as wide as `::/0` has all of IPv4 within it.
 public struct AddressRange: Hashable, Sendable, Codable, CustomStringConvertible {
-    /// As it was given.
+    /// The text as it was given.
     public let description: String
     /// The first address, 16 bytes; IPv4 as mapped into IPv6 (RFC 4291 §2.5.5.2).
     let bytes: [UInt8]
-    /// How many of the 128 bits are the network's.
+    /// How many of the 128 bits belong to the network.
     let prefix: Int
 
     /// Parses a single address, or a network in the notation of RFC 4632 §3.1 and RFC 4291 §2.3; `nil` for anything
@@ -27,7 +27,7 @@ public struct AddressRange: Hashable, Sendable, Codable, CustomStringConvertible
         self.init(description: text, bytes: address, prefix: isQuad ? 96 + stated : stated)
     }
 
-    /// Parses a single numeric address, with no prefix and in no brackets; `nil` for anything else.
+    /// Parses a single numeric address, without a prefix and without brackets; `nil` for anything else.
     init?(address text: String) {
         guard let bytes = NumericAddress.parse(text.utf8) else { return nil }
         self.init(description: text, bytes: bytes, prefix: 128)
@@ -63,9 +63,9 @@ public struct AddressRange: Hashable, Sendable, Codable, CustomStringConvertible
         return true
     }
 
-    /// The IPv4 address that packets to this IPv6 address end up at, for the prefixes that carry one: translated (RFC
-    /// 6052 §2.1, RFC 2765 §2.1), tunnelled (RFC 3056 §2) and the IPv4-compatible ones of old (RFC 4291 §2.5.5.1).
-    /// `nil` for all others; a mapped address is IPv4 already.
+    /// The IPv4 address at which packets to this IPv6 address arrive, for the prefixes that carry one: translated (RFC 6052 §2.1, RFC 2765
+    /// §2.1), tunnelled (RFC 3056 §2) and the deprecated IPv4-compatible ones (RFC 4291 §2.5.5.1). `nil` for all others; a mapped address
+    /// is IPv4 already.
     var embedded: AddressRange? {
         guard prefix == 128 else { return nil }
         let quad: ArraySlice<UInt8>
@@ -81,14 +81,14 @@ public struct AddressRange: Hashable, Sendable, Codable, CustomStringConvertible
     }
 
     private static let sixToFour = ["2002::/16"].compactMap { AddressRange($0) }
-    /// The last 32 bits of these are an IPv4 address. `::` and `::1` are none of them.
+    /// The last 32 bits of these addresses are an IPv4 address, except for `::` and `::1`.
     private static let translated = ["64:ff9b::/96", "::ffff:0:0:0/96", "::/96"].compactMap { AddressRange($0) }
 
-    /// What is not of the public Internet (RFC 6890, as the registries of special-purpose addresses have it now, and
+    /// Networks that are not part of the public Internet (RFC 6890, with the current registries of special-purpose addresses, and
     /// multicast).
     static let special: [AddressRange] = specialNetworks.compactMap { AddressRange($0) }
 
-    /// `special` as texts; each of them is parsed in a test.
+    /// `special` as texts; a test parses each of them.
     static let specialNetworks = [
         "0.0.0.0/8",  // this network (RFC 791 §3.2)
         "10.0.0.0/8",  // private (RFC 1918)

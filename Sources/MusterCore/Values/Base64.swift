@@ -5,8 +5,7 @@ enum Base64 {
         value(byte) != nil || byte == UInt8(ascii: "=")
     }
 
-    /// Decodes a text; `nil` for anything that is none. Padding may be left out (RFC 9651 §4.2.7), but may not be
-    /// wrong.
+    /// Decodes a text; `nil` if it is not Base64. Padding may be left out (RFC 9651 §4.2.7), but may not be wrong.
     static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         let digits = text.prefix { $0 != UInt8(ascii: "=") }
         let padding = text.dropFirst(digits.count)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Wakes everybody who waits for something to happen, such as the log to grow.
+/// Wakes all tasks that wait for something to happen, such as for the log to grow.
 public final class Bell: Sendable {
     private struct Waiters {
         var rings = 0
@@ -10,17 +10,17 @@ public final class Bell: Sendable {
 
     private let waiters = Mutex(Waiters())
 
-    /// A bell that nobody has rung.
+    /// A bell that has not been rung.
     public init() {}
 
-    /// How often it was rung.
+    /// How often the bell was rung.
     public var rings: Int { waiters.withLock(\.rings) }
 
-    /// Returns once it was rung more often than `rings`, after `limit`, or when the task is cancelled, whichever comes first.
+    /// Returns once the bell was rung more often than `rings`, after `limit`, or when the task is cancelled, whichever comes first.
     ///
     /// - Parameters:
-    ///   - rings: the count from before the look at what is waited for: no ring between that look and this call is missed.
-    ///   - clock: what the limit is measured by.
+    ///   - rings: the count from before the caller checked for what it waits for, so that no ring between the check and this call is missed.
+    ///   - clock: the clock that measures the limit.
     public func wait(since rings: Int, limit: Duration, clock: some Clock<Duration>) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.wait(since: rings) }
@@ -30,7 +30,7 @@ public final class Bell: Sendable {
         }
     }
 
-    /// Wakes all who wait now.
+    /// Wakes all tasks that wait now.
     public func ring() {
         let woken = waiters.withLock { waiters in
             waiters.rings += 1
@@ -40,7 +40,7 @@ public final class Bell: Sendable {
         for waiter in woken { waiter.resume() }
     }
 
-    /// Returns once it was rung more often than `rings`, or when the task is cancelled.
+    /// Returns once the bell was rung more often than `rings`, or when the task is cancelled.
     public func wait(since rings: Int) async {
         let number = waiters.withLock { waiters in
             waiters.next += 1
@@ -49,7 +49,7 @@ public final class Bell: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isAwake = waiters.withLock { waiters in
-                    // Rung or cancelled before it lay down: nobody was found to wake.
+                    // The bell was rung, or the task cancelled, before the continuation was stored: neither could wake it.
                     guard waiters.rings == rings, !Task.isCancelled else { return true }
                     waiters.sleeping[number] = continuation
                     return false

@@ -16,11 +16,11 @@ public struct ByteCount: Hashable, Sendable, Comparable, CustomStringConvertible
 
     private static let units: [(suffix: String, shift: Int64)] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)]
 
-    /// How a size must look, for people.
+    /// The notation of sizes, for messages to the user.
     public static let rule = "a size such as 64KiB, 8MiB, 1.5G (1024³) or 20MB (1000²), or a number of bytes"
 
-    /// Parses `64KiB`, `8M`, `1.5GiB`, `20MB`, `123B` or `123`; `nil` for anything else, for overflow and for negative numbers. A small `b` is refused: to
-    /// some it means bits.
+    /// Parses `64KiB`, `8M`, `1.5GiB`, `20MB`, `123B` or `123`; `nil` for anything else, for overflow and for negative numbers. A small `b`
+    /// is refused, since it can mean bits.
     public init?(_ text: String) {
         let number = text.prefix { !$0.isLetter }
         guard let factor = Self.factor(text.dropFirst(number.count)),
@@ -45,17 +45,17 @@ public struct ByteCount: Hashable, Sendable, Comparable, CustomStringConvertible
         }
     }
 
-    /// The largest unit of which there is at least one, with one decimal, rounded to the nearest: `1.5 GiB`.
+    /// The number in the largest unit of which there is at least one, with one decimal, rounded to the nearest: `1.5 GiB`.
     public var description: String {
         let units = Self.units
         guard let first = units.lastIndex(where: { bytes >= 1 << $0.shift }) else { return "\(bytes) B" }
         var (index, tenths) = (first, Self.tenths(bytes, shift: units[first].shift))
-        // What is rounded up to the next unit is said in that.
+        // A number that rounds up to the next unit is written in that unit.
         if tenths >= 10_240, index + 1 < units.count { (index, tenths) = (index + 1, 10) }
         return "\(tenths / 10).\(tenths % 10) \(units[index].suffix)"
     }
 
-    /// How many tenths of a unit these are, rounded to the nearest.
+    /// The number of tenths of a unit, rounded to the nearest.
     private static func tenths(_ bytes: Int64, shift: Int64) -> Int64 {
         let unit = Int64(1) << shift
         return bytes / unit * 10 + (bytes % unit * 10 + unit / 2) / unit
@@ -65,9 +65,9 @@ public struct ByteCount: Hashable, Sendable, Comparable, CustomStringConvertible
     public static func < (left: Self, right: Self) -> Bool { left.bytes < right.bytes }
 }
 
-/// Decimal numbers of people, read without floating point so that no size is off by one.
+/// Decimal numbers as people write them, read without floating point so that no size is off by one.
 enum DecimalNotation {
-    /// `text` (digits, at most one point, at most nine decimals) × `factor`, rounded down; `nil` when it is none or overflows.
+    /// `text` (digits, at most one point, at most nine decimals) × `factor`, rounded down; `nil` for other texts and for overflow.
     static func scaled(_ text: Substring, by factor: Int64) -> Int64? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count <= 2, let whole = digits(parts[0]) else { return nil }

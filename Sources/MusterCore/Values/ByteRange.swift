@@ -18,7 +18,7 @@ public struct ByteRange: Hashable, Sendable, Codable, CustomStringConvertible {
         end = max(0, length)
     }
 
-    /// Reads `{"start": …, "end": …}` and refuses what is no range.
+    /// Reads `{"start": …, "end": …}` and refuses an invalid range.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let start = try container.decode(Int64.self, forKey: .start)
@@ -35,7 +35,7 @@ public struct ByteRange: Hashable, Sendable, Codable, CustomStringConvertible {
 
     /// How many bytes the range has.
     public var count: Int64 { end - start }
-    /// Whether it has none.
+    /// Whether the range has no bytes.
     public var isEmpty: Bool { start == end }
 
     /// `[start, end)`, as logs show it.

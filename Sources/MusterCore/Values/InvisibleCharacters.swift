@@ -1,20 +1,20 @@
-/// Characters that nobody sees where they stand, or that change how the text around them is read: control characters, line separators,
-/// marks of direction, and whatever Unicode lets a program show as nothing (general category Cf, Default_Ignorable_Code_Point). With
-/// them a name passes for another one.
+/// Characters that are invisible, or that change how the text around them is read: control characters, line separators, directional marks,
+/// and the characters that Unicode lets a program show as nothing (general category Cf, Default_Ignorable_Code_Point). With them a name can
+/// be mistaken for another name.
 public enum InvisibleCharacters {
     private static let joiner: Unicode.Scalar = "\u{200D}"
     private static let emojiStyle: Unicode.Scalar = "\u{FE0F}"
 
-    /// Whether a character is one of them.
+    /// Whether a character is invisible.
     ///
-    /// - Parameter previous: the character before it. A joiner or a variation selector after an emoji is a part of that picture.
+    /// - Parameter previous: the character before it. A joiner or a variation selector after an emoji belongs to that emoji.
     public static func contains(_ scalar: Unicode.Scalar, after previous: Unicode.Scalar?) -> Bool {
         guard isInvisible(scalar) else { return false }
         guard scalar == joiner || scalar == emojiStyle, let previous else { return true }
         return !(previous.value > 0xFF && previous.properties.isEmoji) && previous != emojiStyle
     }
 
-    /// The text with each of them replaced.
+    /// The text with each invisible character replaced.
     public static func replaced(in text: String, by replacement: (Unicode.Scalar) -> String) -> String {
         var result = ""
         var previous: Unicode.Scalar?
@@ -29,11 +29,11 @@ public enum InvisibleCharacters {
         return result
     }
 
-    /// The text as a file system compares it that knows no case and ignores these characters.
+    /// The text as it is compared by a file system that ignores case and invisible characters.
     static func folded(_ text: String) -> String {
         var visible = String.UnicodeScalarView()
         visible.append(contentsOf: text.unicodeScalars.filter { !isInvisible($0) })
-        // Up and down: some letters have their match only one way, such as the long s.
+        // Converts both ways: some letters, such as the long s, are matched in one direction only.
         return String(visible).uppercased().lowercased()
     }
 

@@ -1,4 +1,4 @@
-/// JSON of a shape that Muster doesn't care about: the metadata of groups and tasks.
+/// JSON whose shape Muster does not interpret: the metadata of groups and tasks.
 public enum JSONValue: Hashable, Sendable, Codable {
     /// `null`.
     case null

@@ -1,8 +1,8 @@
-/// Every bound on what comes from outside, in one place. Units are in the types or last in the names.
+/// Every bound on input from outside, in one place. Units are in the types or last in the names.
 public enum Limits {
     /// Bytes of a request body, except the NDJSON stream of tasks, which has no length of its own.
     public static let requestBody = ByteCount.mebibytes(8)
-    /// Connections to one coordinator, where it may have twice as many descriptors.
+    /// Connections to one coordinator, if it may have twice as many descriptors.
     public static let connections = 10_000
     /// Connections that wait to be accepted by a coordinator.
     public static let listenBacklog = 1_024
@@ -10,19 +10,19 @@ public enum Limits {
     public static let firstHead = Duration.seconds(15)
     /// How long a connection is kept for a further request.
     public static let connectionIdle = Duration.seconds(75)
-    /// How long `leastBodyPerWindow` of a request body may take, and how long a peer may leave an answer lying.
+    /// How long `leastBodyPerWindow` of a request body may take, and how long a peer may leave an answer unread.
     public static let bodyWindow = Duration.seconds(30)
-    /// What comes of a request body in each window, at the least.
+    /// The bytes of a request body that have to come in each window, at the least.
     public static let leastBodyPerWindow = ByteCount.kibibytes(1)
-    /// How long a peer may go on sending what is not wanted any more.
+    /// How long a peer may go on sending bytes that are no longer wanted.
     public static let connectionFarewell = Duration.seconds(10)
     /// Bytes of one line of a manifest.
     public static let manifestLine = ByteCount.kibibytes(64)
     /// The size of a file, wherever it is stated: sums and chunk ends stay far from the end of 64 bits.
     public static let fileSize = ByteCount(bytes: 1 << 50)
-    /// Bytes that one sync may say were received, for the display of speeds: more than any worker receives between two.
+    /// Bytes that one sync may report as received, for the display of speeds: more than any worker receives between two syncs.
     public static let receivedPerSync = ByteCount(bytes: 1 << 40)
-    /// Bytes of an ETag or Last-Modified field; a longer one counts as none.
+    /// Bytes of an ETag or Last-Modified field; a longer one is ignored.
     public static let validatorBytes = 8_192
     /// Bytes of a host's name (RFC 1035 §2.3.4), so that an origin's key fits into an index.
     public static let hostBytes = 253
@@ -44,19 +44,19 @@ public enum Limits {
     public static let metadataBytes = 16_384
     /// Characters of a group's or a sink's or a worker's name.
     public static let nameCharacters = 200
-    /// Keys that may narrow one verb.
+    /// Keys to which one verb may be narrowed.
     public static let keysPerRequest = 10_000
     /// Leases that one sync hands out.
     public static let leasesPerSync = 256
     /// Reports that one sync brings.
     public static let reportsPerSync = 1_024
-    /// Leases that one sync may say it holds.
+    /// Leases that one sync may list as held.
     public static let heldPerSync = 4_096
     /// Sinks of one worker.
     public static let sinksPerWorker = 64
     /// Items of one page of a listing.
     public static let pageSize = 1_000
-    /// How many deliveries of a state are counted for a subscription, so that a listing costs little whatever has piled up.
+    /// How many deliveries of a state are counted for a subscription, so that a listing stays cheap however many there are.
     public static let deliveriesCounted: Int64 = 1_000
     /// The slots of a worker.
     public static let slots = 1...1_024
@@ -64,11 +64,11 @@ public enum Limits {
     public static let sessionTimeToLive: ClosedRange<Duration> = .seconds(1)...Duration.seconds(600)
     /// How long a sync or a reader of events may wait for something to happen.
     public static let longPoll = Duration.seconds(20)
-    /// How long a command that follows the log waits at one coordinator, which may have stopped: another one is asked then (I19).
+    /// How long a command that follows the log waits for one coordinator, which may have stopped, before it asks another (I19).
     public static let followerPoll = Duration.seconds(4)
-    /// Positions of the log that one question to the database looks through for what a filter lets pass.
+    /// Positions of the log that one query of the database searches for events that pass a filter.
     public static let eventPositions: Int64 = 20_000
-    /// How long one answer looks through the log for what its filter lets pass.
+    /// How long one answer searches the log for events that pass its filter.
     public static let eventSearch = Duration.seconds(5)
     /// The size of a chunk, in bytes.
     public static let chunk: ClosedRange<ByteCount> = .mebibytes(8)...ByteCount.mebibytes(256)
@@ -76,25 +76,25 @@ public enum Limits {
     public static let contentVersions: Int32 = 8
     /// How often a chunk is tried without progress before its task fails (I12).
     public static let attempts: Int32 = 8
-    /// What that may be set to.
+    /// The range that the number of attempts may be set to.
     public static let attemptsAllowed: ClosedRange<Int32> = 1...100
-    /// How many sessions a chunk may see die without progress before it counts as poison (I12).
+    /// How many sessions may die with a chunk, without progress, before it counts as poison (I12).
     public static let deaths: Int32 = 5
-    /// How long a task may be given.
+    /// The longest deadline of a task.
     public static let deadline = Duration.seconds(365 * 86_400)
-    /// How long a group may be given from when its deadline is set.
+    /// The deadline of a group, counted from when it is set.
     public static let groupDeadline: ClosedRange<Duration> = .seconds(1)...Duration.seconds(3_650 * 86_400)
-    /// A cap on bytes per second, whatever it is of.
+    /// Any cap on bytes per second.
     public static let bytesPerSecond: ClosedRange<Int64> = 1...(1 << 50) - 1
     /// Lines of a group's timetable.
     public static let timetableEntries = 48
     /// Groups that one group may wait for.
     public static let prerequisites = 64
-    /// How long an origin may have itself parked by Retry-After.
+    /// How long an origin may be parked by its Retry-After.
     public static let retryAfter = Duration.seconds(3_600)
     /// Attempts that are kept for the explanation of a task.
     public static let attemptsKept: Int32 = 50
-    /// Failures of a group, the newest, among which its tasks in trouble are looked for.
+    /// How many of a group's newest failures are searched for its tasks in trouble.
     public static let troubles: Int64 = 1_000
     /// Priority of a group or a task; higher is served first.
     public static let priority: ClosedRange<Int32> = -1_000...1_000
@@ -102,23 +102,23 @@ public enum Limits {
     public static let weight: ClosedRange<Int32> = 1...1_000
     /// Types of events that one filter may name.
     public static let eventTypes = 64
-    /// Bytes of a webhook's secret, as Standard Webhooks has it.
+    /// Bytes of a webhook's secret, as Standard Webhooks requires.
     public static let webhookSecretBytes = 24...64
     /// How long a webhook's receiver may take to answer.
     public static let webhookTimeout = Duration.seconds(15)
-    /// Bytes of a receiver's answer that are read; what it says beyond its status matters to nobody.
+    /// Bytes of a receiver's answer that are read; only its status matters.
     public static let webhookAnswer = ByteCount.kibibytes(64)
     /// Deliveries of one subscription that are under way at once, in the whole fleet.
     public static let deliveriesPerSubscription: Int32 = 8
-    /// How long a receiver may have a delivery put off by Retry-After.
+    /// How long a receiver may delay a delivery by Retry-After.
     public static let webhookRetryAfter = Duration.seconds(86_400)
-    /// How long the secret before the last one goes on signing.
+    /// How long the previous secret of a webhook goes on signing.
     public static let secretRotation = Duration.seconds(86_400)
-    /// How long it is known what a request was answered.
+    /// How long the answer to a request is remembered.
     public static let requestMemory = Duration.seconds(86_400)
-    /// How long a process may have a consumer without renewing that, in seconds.
+    /// How long a process may hold a consumer without renewing the hold, in seconds.
     public static let consumerHoldSeconds: ClosedRange<Int64> = 1...3_600
-    /// What such a process is called, in bytes.
+    /// Bytes of the name of such a process.
     public static let holderBytes = 200
     /// Subscriptions of one database.
     public static let subscriptions: Int64 = 1_000

@@ -13,9 +13,9 @@ public enum NameRule {
         }
     }
 
-    /// What a refusal says.
+    /// The rule in words, for a refusal.
     public static let explanation = "must be 1 to 200 characters of A-Z a-z 0-9 . _ - and not . or .."
 }
 
-/// The sink that is meant when none is named.
+/// The sink that is used when none is named.
 public let defaultSinkName = "default"

@@ -1,12 +1,12 @@
-/// Reads the texts of Internet addresses, byte by byte and with one reading only.
+/// Reads the texts of Internet addresses, byte by byte, and only texts with a single meaning.
 ///
-/// The resolver's own functions also take `127.1`, `0x7f.1` and `017700000001` for loopback; what is taken for an
-/// address here is what nobody reads in another way.
+/// The resolver's own functions also take `127.1`, `0x7f.1` and `017700000001` for loopback. Only texts that every program reads the same
+/// way count as addresses here.
 enum NumericAddress {
-    /// The 16 bytes of an address, IPv4 as mapped into IPv6; `nil` for what is none. A zone (RFC 4007 §11), as in
+    /// The 16 bytes of an address, IPv4 as mapped into IPv6; `nil` for a text that is no address. A zone (RFC 4007 §11), as in
     /// `fe80::1%eth0`, is dropped.
     static func parse(_ text: some BidirectionalCollection<UInt8>) -> [UInt8]? {
-        // The longest is six groups, an embedded IPv4 address, and a zone with the name of an interface.
+        // The longest text is six groups, an embedded IPv4 address, and a zone with the name of an interface.
         let text = Array(text.prefix(maximumBytes + 1))
         guard text.count <= maximumBytes else { return nil }
         guard text.contains(UInt8(ascii: ":")) else { return quad(text[...]).map(mapped) }
@@ -22,7 +22,7 @@ enum NumericAddress {
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] + quad
     }
 
-    /// A decimal number of digits alone, without zeros before it.
+    /// A decimal number of digits alone, without leading zeros.
     static func number(_ text: some Collection<UInt8>, atMost limit: Int) -> Int? {
         guard let first = text.first, text.count <= 3, first != UInt8(ascii: "0") || text.count == 1 else { return nil }
         var number = 0
@@ -33,7 +33,7 @@ enum NumericAddress {
         return number <= limit ? number : nil
     }
 
-    /// The four bytes of a dotted quad. Zeros before a number are refused: to some they mean octal.
+    /// The four bytes of a dotted quad. Leading zeros are refused, since some programs read them as octal.
     private static func quad(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 4 else { return nil }
@@ -49,14 +49,14 @@ enum NumericAddress {
             guard let bytes = run(text, endsAddress: true), bytes.count == 16 else { return nil }
             return bytes
         }
-        // A second gap leaves an empty group behind, which is none.
+        // A second gap leaves an empty group, which is refused.
         guard let head = run(text[..<gap], endsAddress: false), let tail = run(text[(gap + 2)...], endsAddress: true),
             head.count + tail.count <= 14
         else { return nil }
         return head + Array(repeating: 0, count: 16 - head.count - tail.count) + tail
     }
 
-    /// The bytes of groups between colons; the last of an address may be a dotted quad. No text is no groups.
+    /// The bytes of groups between colons; the last of an address may be a dotted quad. An empty text has no groups.
     private static func run(_ text: ArraySlice<UInt8>, endsAddress: Bool) -> [UInt8]? {
         guard !text.isEmpty else { return [] }
         var bytes: [UInt8] = []

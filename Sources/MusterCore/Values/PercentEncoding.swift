@@ -21,7 +21,7 @@ public enum PercentEncoding {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// Decodes `%XX`; `nil` for a malformed escape or for what is no UTF-8 then.
+    /// Decodes `%XX`; `nil` for a malformed escape, or if the result is not UTF-8.
     public static func decode(_ text: some StringProtocol) -> String? {
         var result: [UInt8] = []
         var bytes = text.utf8.makeIterator()

@@ -1,7 +1,7 @@
-/// A text that nobody but the worker that needs it may see: given as it is, or as a reference that the worker resolves.
+/// A text that only the worker that needs it may see: given as it is, or as a reference that the worker resolves.
 ///
-/// It prints and reflects as a row of dots, so that no log and no error shows it. It is encoded as it was given: only
-/// what goes to the database and to workers is encoded.
+/// It prints and reflects as a row of dots, so that no log and no error shows it. It is encoded as it was given: only what goes to the
+/// database and to workers is encoded.
 public struct Secret: Hashable, Sendable, Codable {
     /// How the text is given.
     public enum Form: Hashable, Sendable {
@@ -21,7 +21,7 @@ public struct Secret: Hashable, Sendable, Codable {
         self.given = given
     }
 
-    /// What the prefix says.
+    /// The form that the prefix names.
     public var form: Form {
         if given.hasPrefix("env:") { return .environment(String(given.dropFirst(4))) }
         if given.hasPrefix("file:") { return .file(String(given.dropFirst(5))) }
@@ -29,8 +29,8 @@ public struct Secret: Hashable, Sendable, Codable {
         return .value(given)
     }
 
-    /// Whether it can be what it says: a variable's name is one that a shell can set (POSIX.1-2017 §3.235), and a
-    /// file's path is absolute, since nobody knows where a worker was started. A value may be anything.
+    /// Whether the text is valid in its form: a variable's name is one that a shell can set (POSIX.1-2017 §3.235), and a file's path is
+    /// absolute, since the directory in which a worker was started is unknown. A value may be anything.
     public var isWellFormed: Bool {
         switch form {
         case .value: true
@@ -63,10 +63,10 @@ public struct Secret: Hashable, Sendable, Codable {
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Dots.
+    /// A row of dots, so that the secret is not shown.
     public var description: String { "•••" }
-    /// Dots.
+    /// A row of dots, so that the secret is not shown.
     public var debugDescription: String { description }
-    /// Shows nothing.
+    /// Has no children, so that the secret is not shown.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

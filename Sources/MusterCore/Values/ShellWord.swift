@@ -1,15 +1,15 @@
-/// A word as it is typed in a POSIX shell, for what is said to be typed next: names of files and groups come from elsewhere.
+/// A word as it is typed in a POSIX shell, for commands that messages suggest: names of files and groups come from outside.
 public struct ShellWord: CustomStringConvertible, Hashable, Sendable {
-    /// The word, quoted if it has to be. One that begins with a dash follows `--`, so that it is no option.
+    /// The word, quoted if it has to be. A word that begins with a dash follows `--`, so that it is no option.
     public let description: String
 
     /// Quotes a word, if it has to be.
     public init(_ word: String) {
-        // Bytes, so that no combining mark hides behind a plain letter.
+        // Compares bytes, so that no combining mark hides behind a plain letter.
         if !word.isEmpty, word.first != "-", word.utf8.allSatisfy(Self.plain.contains) {
             description = word
         } else if InvisibleCharacters.replaced(in: word, by: { _ in "" }) != word {
-            // Where it is shown such a character is written out, so that it has to be typed in another way than it stands there.
+            // Messages show an invisible character as an escape, so the word has to be typed in a form without that character.
             description = (word.first == "-" ? "-- " : "") + "$'\(Self.written(word))'"
         } else {
             let escaped = word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
@@ -17,7 +17,7 @@ public struct ShellWord: CustomStringConvertible, Hashable, Sendable {
         }
     }
 
-    /// The word between the quotes of `$'…'`: with every byte in octal that is no visible character of ASCII, or means something there.
+    /// The word between the quotes of `$'…'`: every byte that is not visible ASCII, or that has a meaning there, is written in octal.
     private static func written(_ word: String) -> String {
         word.utf8.map { byte in
             let isPlain = (0x20..<0x7F).contains(byte) && byte != UInt8(ascii: "'") && byte != UInt8(ascii: "\\")

@@ -15,7 +15,7 @@ private struct AnyKey: CodingKey {
 }
 
 extension Decoder {
-    /// A container that refuses fields which `Key` doesn't know, so that a misspelt wish is never silently dropped.
+    /// A container that refuses fields which `Key` doesn't know, so that a misspelt field is never silently ignored.
     package func strictContainer<Key: CodingKey & CaseIterable>(
         keyedBy type: Key.Type
     ) throws -> KeyedDecodingContainer<Key> {

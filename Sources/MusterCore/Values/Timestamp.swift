@@ -2,12 +2,12 @@ import FoundationEssentials
 
 /// A moment on the **database's** clock, in microseconds since the Unix epoch.
 ///
-/// Workers and coordinators never make one from a clock of their own (I11); they only carry and show it.
+/// Workers and coordinators never make a timestamp from their own clock (I11); they only carry and show it.
 public struct Timestamp: Hashable, Sendable, Comparable, Codable, CustomStringConvertible {
     /// Microseconds since 1970-01-01T00:00:00Z.
     public let microseconds: Int64
 
-    /// A moment that the database told.
+    /// A moment that the database stated.
     public init(microseconds: Int64) {
         self.microseconds = microseconds
     }
@@ -31,8 +31,8 @@ public struct Timestamp: Hashable, Sendable, Comparable, Codable, CustomStringCo
 
     /// RFC 3339 in UTC with milliseconds: `2026-03-01T12:00:00.000Z`.
     public var description: String {
-        // Only whole seconds go through `Date`: it holds a `Double`, and its formatter cuts, so that most fractions would
-        // lose a millisecond.
+        // Only whole seconds go through `Date`: it holds a `Double`, and its formatter truncates, so that most fractions would lose a
+        // millisecond.
         let milliseconds = microseconds / 1_000 - (microseconds % 1_000 < 0 ? 1 : 0)
         let fraction = (milliseconds % 1_000 + 1_000) % 1_000
         let date = Date(timeIntervalSince1970: Double((milliseconds - fraction) / 1_000))

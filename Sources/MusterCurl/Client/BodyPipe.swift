@@ -22,21 +22,21 @@ final class BodyPipe: UploadSource {
         case complete
         /// The body cannot be completed.
         case failed(any Error)
-        /// Nobody reads any more.
+        /// The transfer is over; libcurl reads no more.
         case closed
     }
 
     private static let capacityBytes = 256 * 1024
     private let contents = Mutex(Contents())
 
-    /// What the making of the body threw, if it did.
+    /// The error that the body's producer threw, if any.
     var failure: (any Error)? {
         contents.withLock { contents in
             if case .failed(let error) = contents.end { error } else { nil }
         }
     }
 
-    /// Takes everything from the stream; `resume` is called whenever libcurl waits for what has come.
+    /// Takes every chunk from the stream; `resume` is called when a chunk or the end arrives while libcurl is paused.
     func fill(from stream: HTTPBodyStream, resume: @escaping @Sendable () -> Void) async {
         do {
             try await stream.pump { await self.push($0, resume) }
@@ -69,7 +69,7 @@ final class BodyPipe: UploadSource {
         }
     }
 
-    /// Returns when there is room, or nobody reads any more.
+    /// Returns when there is room, or when the pipe is closed.
     private func waitForRoom() async {
         await withCheckedContinuation { continuation in
             let hasRoom = contents.withLock { contents in
@@ -91,7 +91,7 @@ final class BodyPipe: UploadSource {
         if wakes { resume() }
     }
 
-    /// The transfer is over: the producer of the body need not go on.
+    /// Closes the pipe when the transfer is over, and releases a waiting producer.
     func close() {
         let writer = contents.withLock { contents in
             if case .open = contents.end { contents.end = .closed }

@@ -1,9 +1,9 @@
 import Synchronization
 
 extension CurlClient {
-    /// Sends a request whose answer is its status and its fields: the body is read, so that the connection can be used again, up
-    /// to ``HTTPRequest/maxResponseBytes``, and dropped. A body that is longer, is cut, or never ends until the deadline takes
-    /// nothing back of what the head has said.
+    /// Sends a request and returns only the status and header fields of the response. The body is read and dropped, up to
+    /// ``HTTPRequest/maxResponseBytes``, so that the connection can be reused. A body that is longer, is cut, or has not
+    /// ended at the deadline does not change the result.
     ///
     /// A stream can't be sent this way. Cancelling the task cancels the transfer.
     public func sendForHead(_ request: HTTPRequest) async throws(CurlClientError) -> HTTPResponse {
@@ -27,22 +27,22 @@ extension CurlClient {
     }
 }
 
-/// Keeps the head of one response, for one waiting task, and lets its body pass.
+/// Keeps the head of one response for one waiting task, and drops the body.
 final class HeadExchange: TransferHandler {
     /// How the exchange ended.
     enum Ending: Sendable {
-        /// A head came, whatever became of the body.
+        /// A head arrived; how the body ended does not matter.
         case answered(HTTPResponse)
-        /// None came.
+        /// The transfer failed before a head arrived.
         case failed(TransferError)
-        /// None came before the transfer was cancelled.
+        /// The transfer was cancelled before a head arrived.
         case cancelled
     }
 
     private enum State {
-        /// The response is under way; nobody waits yet, or one task does. Exit: `ended`.
+        /// The response is under way; `waiter` is nil until a task waits. Exit: `ended`.
         case waiting(HTTPResponse?, waiter: CheckedContinuation<Ending, Never>?)
-        /// All is known.
+        /// The exchange is over.
         case ended(Ending)
     }
 

@@ -8,10 +8,10 @@ public struct CurlClient: Sendable {
     public var caFile: String?
     /// A client certificate to offer.
     public var clientCertificate: ClientCertificate?
-    /// Through what the requests go.
+    /// The proxy that the requests use, if any.
     public var proxy: ProxyChoice
 
-    /// Makes a client of a loop that somebody else owns.
+    /// Makes a client over a loop; the caller keeps the ownership of the loop.
     public init(loop: CurlLoop, userAgent: String? = nil, caFile: String? = nil) {
         self.loop = loop
         self.userAgent = userAgent
@@ -50,7 +50,7 @@ public struct CurlClient: Sendable {
         return try response(of: ending, request, pipe)
     }
 
-    /// The transfer of a request, and the stream that makes its body, if one does.
+    /// The transfer for a request, and the stream that produces its body; nil if the body is not a stream.
     func transferRequest(
         for request: HTTPRequest,
         _ pipe: BodyPipe

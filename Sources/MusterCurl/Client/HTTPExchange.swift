@@ -11,9 +11,9 @@ final class HTTPExchange: TransferHandler {
     }
 
     private enum State {
-        /// The response is under way; nobody waits yet, or one task does. Exits: `ended`.
+        /// The response is under way; `waiter` is nil until a task waits. Exits: `ended`.
         case collecting(HTTPResponse?, waiter: CheckedContinuation<Ending, Never>?)
-        /// All is known.
+        /// The exchange is over.
         case ended(Ending)
     }
 

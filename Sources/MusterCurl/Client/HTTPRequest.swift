@@ -1,6 +1,6 @@
-/// A body that is made while it is sent, of any length; sent piece by piece as the peer takes it.
+/// A body of any length that is produced while it is sent, at the peer's pace.
 public struct HTTPBodyStream: Sendable {
-    /// Pushes every chunk; `push` waits while the connection is behind, and says false when nobody listens any more.
+    /// Pushes every chunk; `push` waits while the pipe is full, and returns false once the transfer is over.
     let pump: @Sendable (_ push: @Sendable ([UInt8]) async -> Bool) async throws -> Void
 
     /// Sends the chunks of a sequence. The sequence should end when its task is cancelled, because ``CurlClient/send(_:)``
@@ -32,22 +32,23 @@ public struct HTTPRequest: Sendable {
     public var url: String
     /// Fields to send.
     public var headers: HeaderList
-    /// What to send.
+    /// The body to send.
     public var body: HTTPBody
     /// The most bytes that the response's body may have; more fails as ``CurlClientError/responseTooLarge(limit:)``.
     public var maxResponseBytes: Int
     /// How long name resolution, TCP and TLS may take together.
     public var connectTimeout: Duration
-    /// How long the peer may think before it answers; a long poll needs more than it polls for.
+    /// How long the peer may take to begin its response; a long poll needs more than its polling time.
     public var responseTimeout: Duration
-    /// How long everything may take; nil for no limit.
+    /// Time limit for the whole exchange; nil for none.
     public var deadline: Duration?
-    /// Whether it gets a new connection, though one may be idle: on that one alone it is sent once.
+    /// Whether the request gets a new connection even if an idle one exists: on a reused connection libcurl may send it
+    /// twice.
     public var isAlone: Bool
     /// How many redirects to follow.
     public var maxRedirects: Int
-    /// Asked for the numeric address of each connection before the request goes out on it, see ``TransferRequest/addressAllowed``;
-    /// nil allows all.
+    /// Called with the numeric address of each connection before the request goes out on it, see
+    /// ``TransferRequest/addressAllowed``; nil allows all.
     public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
 
     /// Makes a request with 8 MiB of response, 15 s to connect, 60 s to answer, no deadline, no redirects.
@@ -89,7 +90,7 @@ public enum CurlClientError: Error, Sendable {
     case transfer(TransferError)
     /// The response's body is larger than ``HTTPRequest/maxResponseBytes``.
     case responseTooLarge(limit: Int)
-    /// The request's body threw this while it was made.
+    /// The producer of the request's body threw this error.
     case bodyFailed(any Error)
     /// The task was cancelled; whether the peer acted on the request is unknown.
     case cancelled

@@ -1,11 +1,12 @@
-/// What an FTP server has said so far on the control connection (RFC 959 §4.2), as far as it matters: libcurl tells no other
-/// way whether a size is the server's own statement.
+/// The relevant replies of an FTP server on the control connection so far (RFC 959 §4.2). libcurl offers no other way to
+/// tell whether a size is the server's own statement.
 struct FTPReplies {
-    /// The code of the last complete reply, 0 before the first; the goodbye does not count, which comes after the end.
+    /// The code of the last complete reply, 0 before the first. 221 (goodbye) does not count: it comes after the end.
     private(set) var lastCode = 0
     /// The answer to SIZE (RFC 3659 §4), nil if the server gave none.
     private(set) var size: Int64?
-    /// Whether that was a negative number, as servers state that count in 32 bits: libcurl leaves the sign out, and cuts the file there.
+    /// Whether the answer to SIZE was negative, as from servers that count in 32 bits: libcurl drops the sign, and cuts
+    /// the file at that size.
     private(set) var statesNegativeSize = false
     /// Whether the data connection was agreed on. libcurl asks for the modification time before that and for the size
     /// after it, and both are answered by 213.
@@ -26,7 +27,6 @@ struct FTPReplies {
         }
     }
 
-    /// Whether the server said that it cannot now, but might later (RFC 959 §4.2.1, the codes 4yz that are not about the
-    /// network).
+    /// Whether the last reply is a temporary refusal (RFC 959 §4.2.1): the codes 4yz that are not about the network.
     var isBusy: Bool { [421, 450, 451].contains(lastCode) }
 }

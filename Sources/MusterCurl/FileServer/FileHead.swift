@@ -1,6 +1,6 @@
 /// The head that a server of plain files would send if it spoke HTTP (RFC 9110 §14, §15).
 struct FileHead: Hashable {
-    /// What is known of a file.
+    /// What the server tells about a file.
     struct Facts: Hashable {
         /// The whole size in bytes, nil if the server does not tell it.
         var size: Int64?
@@ -12,15 +12,15 @@ struct FileHead: Hashable {
     let status: Int
     /// Content-Length, Content-Range and Last-Modified, as far as they apply.
     let headers: HeaderList
-    /// How many bytes of body belong to it, nil if only the end tells.
+    /// The length of the body in bytes, nil if only the end of the body tells.
     let length: Int64?
-    /// Whether the server would send bytes from a position on that the head does not speak of: none may be delivered.
+    /// Whether the server would send bytes from a position that the head does not state: none may be delivered.
     let isWithoutBody: Bool
 
-    /// The head for a file of which bytes come, or would come.
+    /// The head for a file that the server sends, or would send.
     ///
-    /// A part of a file whose size is not known cannot be told in HTTP's terms, so that the answer is 200, as of a server
-    /// that ignores Range (range contract, row 1).
+    /// HTTP cannot describe a part of a file whose size is unknown, so the status is 200, as from a server that ignores
+    /// Range (range contract, row 1).
     static func file(_ facts: Facts, range: RangeSpec?) -> FileHead {
         guard let range, let size = facts.size else {
             return FileHead(200, facts, length: facts.size, isWithoutBody: (range?.first ?? 0) > 0)
@@ -31,12 +31,12 @@ struct FileHead: Hashable {
         return FileHead(206, facts, [stated], length: last - range.first + 1)
     }
 
-    /// The head of a server that cannot go on in the middle of a file, but would send it whole.
+    /// The head of a server that cannot start in the middle of a file, but would send the whole file.
     static func rangeIgnored(_ facts: Facts) -> FileHead {
         FileHead(200, facts, length: facts.size, isWithoutBody: true)
     }
 
-    /// The head of all that a server sends from a position on, however much that is.
+    /// The head for everything from a position to the end, of unknown length.
     static let rest = FileHead(206, Facts(), length: nil)
 
     /// 416 (RFC 9110 §15.5.17): the range begins at or behind the end.

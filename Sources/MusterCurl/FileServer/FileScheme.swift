@@ -1,4 +1,4 @@
-/// The schemes beside http and https: servers of plain files, which know no header fields (range contract, row 37).
+/// The schemes besides http and https: servers of plain files, which know no header fields (range contract, row 37).
 enum FileScheme: String, Sendable {
     /// FTP in the clear (RFC 959).
     case ftp
@@ -7,16 +7,16 @@ enum FileScheme: String, Sendable {
     /// The file transfer protocol of SSH.
     case sftp
 
-    /// The scheme of a URL; nil if it is another one, above all http and https.
+    /// The scheme of a URL; nil for any other scheme, above all http and https.
     init?(url: String) {
         guard let end = url.utf8.firstIndex(of: 0x3A) else { return nil }
         self.init(rawValue: String(decoding: url.utf8[..<end].map(asciiLowercase), as: UTF8.self))
     }
 
-    /// What is wrong with a URL of this scheme; nil if it names one file, to be sent as it is.
+    /// The reason why a URL of this scheme is rejected; nil if it names one file, to be sent unconverted.
     ///
-    /// Of a path with a slash at its end libcurl would list the directory, and `;type=` (RFC 1738 §3.2.2) asks for a list
-    /// or for converted line ends: neither is the file.
+    /// For a path that ends in a slash libcurl would list the directory, and `;type=` (RFC 1738 §3.2.2) asks for a
+    /// listing or for converted line ends: neither is the file.
     func complaint(about url: String) -> String? {
         let rest = url.utf8.drop { $0 != 0x3A }.dropFirst(3)
         let path = rest.drop { $0 != 0x2F }.prefix { $0 != 0x3F && $0 != 0x23 }

@@ -7,7 +7,7 @@ enum HTTPDate {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// An IMF-fixdate (RFC 9110 §5.6.7), `Sun, 06 Nov 1994 08:49:37 GMT`; nil for a year that has not four digits.
+    /// An IMF-fixdate (RFC 9110 §5.6.7), `Sun, 06 Nov 1994 08:49:37 GMT`; nil for a year outside 0 to 9999.
     static func text(secondsSince1970: Int64) -> String? {
         var time = time_t(secondsSince1970)
         var parts = tm()

@@ -1,7 +1,7 @@
 import CLibcurl
 
-// Transfers by ftp, ftps and sftp (range contract, row 37). No head comes there: one is made before the first byte of the body,
-// or at the end if none comes.
+// Transfers by ftp, ftps and sftp (range contract, row 37). These protocols have no head: the transfer makes a head
+// before the first byte of the body, or at the end if there is no body.
 extension Transfer {
     /// Takes a line of an FTP server (CURLOPT_HEADERFUNCTION).
     func receiveReply(_ line: UnsafeRawBufferPointer) -> Int {
@@ -10,7 +10,7 @@ extension Transfer {
         return line.count
     }
 
-    /// Shows the head when the first bytes are there; false if the transfer is to end.
+    /// Shows the head to the handler when the first bytes arrive; false if the transfer is to end.
     func receiveFileHead(_ scheme: FileScheme) -> Bool {
         if ftpReplies.statesNegativeSize, !request.readsToEnd {
             phase = .ended(.failed(Self.negativeSize))
@@ -33,7 +33,7 @@ extension Transfer {
         return true
     }
 
-    /// The whole size of a file whose bytes have begun to come, nil if it is not the server's own word.
+    /// The whole size of a file whose bytes have begun to arrive; nil if the server itself did not state it.
     private func sizeOfBegunFile(_ scheme: FileScheme, rest: Int64) -> Int64? {
         let first = request.range?.first ?? 0
         switch scheme {
@@ -41,8 +41,8 @@ extension Transfer {
             return rest >= 0 ? first + rest : nil
         case .ftp, .ftps:
             if let size = ftpReplies.size, rest == size - first { return size }
-            // Without an answer to SIZE libcurl reads the number out of the reply to RETR, which some servers make to be
-            // of the whole file and some of the rest.
+            // Without an answer to SIZE libcurl reads the number from the reply to RETR: some servers state the size of
+            // the whole file there, others the size of the rest.
             return first == 0 && rest > 0 ? rest : nil
         }
     }
@@ -87,9 +87,9 @@ extension Transfer {
     )
 }
 
-// The end of a transfer of which no byte came.
+// The end of a transfer without any body byte.
 extension Transfer {
-    /// Shows the head that the end amounts to, if it does, and works out the outcome.
+    /// Derives a head from the result code, if possible, shows it to the handler, and works out the outcome.
     func fileOutcome(of code: CURLcode, _ scheme: FileScheme, _ statistics: TransferStatistics) -> TransferOutcome {
         guard let head = fileHead(for: code, scheme) else { return .failed(error(for: code), statistics) }
         switch show(head, scheme) {
@@ -103,22 +103,22 @@ extension Transfer {
         }
     }
 
-    /// What a server of HTTP would have answered; nil if the end is a failure of the transfer.
+    /// The head that an HTTP server would have sent; nil if the transfer failed.
     private func fileHead(for code: CURLcode, _ scheme: FileScheme) -> FileHead? {
         let size = sizeOfUntouchedFile(scheme, code)
         let facts = FileHead.Facts(size: size, modificationTime: modificationTime)
-        // A server that is busy may say so anywhere, and libcurl then names the place.
+        // A busy server may say so in reply to any command; libcurl's code then names the command that failed.
         if code != CURLE_OK, scheme != .sftp, ftpReplies.isBusy { return .refusal(503) }
         switch code {
         case CURLE_OK where request.readsToEnd: return .rest
         case CURLE_OK: return .file(facts, range: request.range)
-        // A body was to come, as the size says, and has ended at once.
+        // If the stated size promises a body, that body ended without a byte.
         case CURLE_PARTIAL_FILE, CURLE_FTP_COULDNT_RETR_FILE:
             let isBody = ftpReplies.lastCode < 300 && size ?? 0 > request.range?.first ?? 0
             return isBody ? .file(facts, range: request.range) : nil
         case CURLE_BAD_DOWNLOAD_RESUME: return .unsatisfiable(size: size)
         case CURLE_FTP_COULDNT_USE_REST, CURLE_QUOTE_ERROR: return .rangeIgnored(facts)
-        // Who tells the size of a file, but does not open it, has it.
+        // A server that tells the size of a file, but does not open it, has the file: 403, not 404.
         case CURLE_REMOTE_FILE_NOT_FOUND: return .refusal(ftpReplies.size == nil ? 404 : 403)
         case CURLE_REMOTE_ACCESS_DENIED: return .refusal(403)
         case CURLE_LOGIN_DENIED: return .refusal(401)
@@ -126,20 +126,20 @@ extension Transfer {
         }
     }
 
-    /// The whole size of a file of which nothing came, nil if the server did not tell it.
+    /// The whole size of a file of which no byte arrived; nil if the server did not state it.
     private func sizeOfUntouchedFile(_ scheme: FileScheme, _ code: CURLcode) -> Int64? {
         switch scheme {
         case .ftp, .ftps:
             return ftpReplies.size
         case .sftp:
             let length = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-            // libcurl leaves the size unknown if it is 0; the file was read to its end, and there was nothing.
+            // libcurl reports a size of 0 as unknown. The file was read to its end, and nothing came after the start of the range.
             if code == CURLE_OK { return (request.range?.first ?? 0) + max(0, length) }
             return length >= 0 ? length : nil
         }
     }
 
-    /// A file that ended before its size did.
+    /// The error for a file that ended before its stated size.
     func truncation(of length: Int64) -> TransferError {
         let message = "\(bytesDelivered) of \(length) bytes came"
         return .truncated(TransferError.Detail(code: Int32(bitPattern: CURLE_PARTIAL_FILE.rawValue), message: message))
@@ -147,18 +147,18 @@ extension Transfer {
 }
 
 extension Transfer {
-    /// Sorts the codes that mean something else, or nothing, with HTTP.
+    /// Maps the codes of libcurl that have another meaning, or none, for HTTP.
     func fileError(_ code: CURLcode, _ message: String) -> TransferError {
         let detail = TransferError.Detail(code: Int32(bitPattern: code.rawValue), message: message)
         return switch (code, phase) {
-        // The server's turn to answer a command, not ours to connect.
+        // The server is late with a reply to a command; the connection exists.
         case (CURLE_OPERATION_TIMEDOUT, .waiting): .firstByteTimeout(detail)
         case (CURLE_OPERATION_TIMEDOUT, .body), (CURLE_SSH, .body): .reset(detail)
         // The data connection ended without a byte.
         case (CURLE_FTP_COULDNT_RETR_FILE, _) where ftpReplies.lastCode / 100 == 2: .truncated(detail)
         case (CURLE_FTP_WEIRD_PASS_REPLY, _), (CURLE_FTP_WEIRD_PASV_REPLY, _), (CURLE_FTP_WEIRD_227_FORMAT, _):
             .protocolViolation(detail)
-        // It has no bytes as they are, for anybody.
+        // The server permanently refuses to send files unconverted (TYPE I).
         case (CURLE_FTP_COULDNT_SET_TYPE, _) where ftpReplies.lastCode / 100 == 5: .protocolViolation(detail)
         case (CURLE_FTP_CANT_GET_HOST, _): .connect(detail)
         default: TransferError(curl: code, message: message)

@@ -2,14 +2,14 @@ import Synchronization
 
 /// Limits of one loop.
 public struct CurlLoopConfiguration: Sendable, Hashable {
-    /// Connections to one host and port at once; 0 for no limit. Transfers beyond wait for their turn.
+    /// Connections to one host and port at once; 0 for no limit. Transfers beyond the limit wait.
     public var maxConnectionsPerHost: Int
     /// Connections at once; 0 for no limit.
     public var maxConnections: Int
     /// Idle connections kept for reuse.
     public var connectionCacheSize: Int
-    /// A connection beyond those that were used at once within this span is closed within twice as much. libcurl itself closes what it
-    /// has not used for two minutes.
+    /// Connections to an origin beyond the most that were in use at once during this span are closed within twice the
+    /// span. libcurl itself closes a connection that was unused for two minutes.
     public var idlePatience: Duration
 
     /// Makes a configuration.
@@ -24,7 +24,7 @@ public struct CurlLoopConfiguration: Sendable, Hashable {
     }
 }
 
-/// Why a loop cannot do what was asked of it.
+/// Why a loop cannot start, or cannot take a request.
 public enum CurlLoopError: Error, Sendable, Hashable {
     /// libcurl could not be initialized.
     case curlNotInitialized
@@ -40,14 +40,14 @@ public enum CurlLoopError: Error, Sendable, Hashable {
 /// started transfer gets exactly one `finished`. After ``shutdown()`` returned no handler is called any more. A loop
 /// that is dropped without shutdown ends by itself, cancelling what runs.
 ///
-/// Transfers by ftp, ftps and sftp have a second thread, which is started for the first of them: libcurl waits for such a
-/// server's last words without letting anything else go on, so that one silent server would hold up every HTTP transfer.
-/// Among themselves they may hold each other up, for some seconds.
+/// Transfers by ftp, ftps and sftp run on a second thread, which is started for the first of them: libcurl blocks while
+/// it waits for such a server's last reply, so one silent server would hold up every HTTP transfer. Transfers on the
+/// second thread may hold each other up for some seconds.
 public final class CurlLoop: Sendable {
     private enum FileLane {
-        /// None was needed yet. Exits: `open`, `closed`.
+        /// No transfer has needed the lane yet. Exits: `open`, `closed`.
         case unopened
-        /// Somebody asked for a file. Exits: `closed`.
+        /// A transfer by ftp, ftps or sftp was started. Exits: `closed`.
         case open(LoopLane)
         /// The loop is being shut down.
         case closed(LoopLane?)
@@ -68,7 +68,7 @@ public final class CurlLoop: Sendable {
         FileScheme(url: url) != nil
     }
 
-    /// Hands a request to the loop. Nothing about it is checked here: whatever is wrong with it comes as `finished`.
+    /// Hands a request to the loop. The request is not checked here: a fault in it is reported by `finished`.
     ///
     /// The handler may be called before this returns. Throws `closed` if the loop is (being) shut down; then the handler
     /// is never called.
@@ -91,14 +91,14 @@ public final class CurlLoop: Sendable {
         lane(of: id)?.post(.resume(id))
     }
 
-    /// Closes the connections that are kept for requests like this one, and on which nothing runs: a transfer of another loop waits for an answer
-    /// (``TransferHandler/stalled()``). Only for http and https.
+    /// Closes the idle connections that a request like this one could reuse. Call it when a transfer of another loop
+    /// waits for an answer (``TransferHandler/stalled()``). Only for http and https.
     public func closeIdle(like request: TransferRequest) {
         httpLane.post(.closeIdle(request))
     }
 
-    /// Cancels every transfer, calls every `finished`, ends the threads and waits for their end. May be called by many and
-    /// more than once. Must not be waited for by a handler.
+    /// Cancels every transfer, calls every `finished`, ends the threads and waits for their end. May be called
+    /// concurrently and more than once. A handler must not wait for it.
     public func shutdown() async {
         httpLane.close()
         let files: LoopLane? = fileLane.withLock { state in

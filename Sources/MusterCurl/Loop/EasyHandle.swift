@@ -4,16 +4,17 @@ import Glibc
 /// Initializes libcurl once for the process; a `static let` is Swift's own "exactly once".
 enum CurlGlobal {
     static let initialized: Bool = {
-        // libcurl takes a host's name for text of the program's locale (libidn2), and "C" has no letters beyond ASCII.
+        // libcurl reads a host name in the locale of the program (libidn2), and "C" has no letters beyond ASCII.
         if setlocale(LC_CTYPE, "C.UTF-8") == nil { setlocale(LC_CTYPE, "") }
         return muster_curl_global_init() == CURLE_OK
     }()
 }
 
-/// The owner of one `CURL *`, for one transfer on one loop thread. Connections and names are the multi handle's, TLS sessions are shared.
+/// The owner of one `CURL *`, for one transfer on one loop thread. The multi handle keeps connections and resolved names;
+/// TLS sessions are shared.
 ///
-/// No handle is used for a second transfer: libcurl 7.88 remembers the last header line of the transfer before by a pointer that it has
-/// freed, and writes there when the first line of the next head is a folded one.
+/// No handle is used for a second transfer: libcurl 7.88 keeps a freed pointer to the last header line of the previous
+/// transfer, and writes through it when the next head begins with a folded line.
 final class EasyHandle {
     fileprivate let pointer: UnsafeMutableRawPointer
     private let sessions: SharedSessions
@@ -45,11 +46,11 @@ final class EasyHandle {
         messageBuffer.deallocate()
     }
 
-    /// libcurl's sentence about the last failure, or its name for the code.
+    /// libcurl's message about the last failure, or its name for the code.
     func message(for code: CURLcode) -> String {
         if messageBuffer[0] != 0 {
             let sentence = String(cString: messageBuffer)
-            // OpenSSL leaves a blank where it says nothing.
+            // The message ends in a blank where OpenSSL has no text.
             return sentence.last == " " ? String(sentence.dropLast()) : sentence
         }
         return curl_easy_strerror(code).map { String(cString: $0) } ?? ""
@@ -70,7 +71,7 @@ extension EasyHandle {
     func set(_ option: CURLoption, _ value: Int) { note(muster_curl_set_long(pointer, option, value)) }
     func set(_ option: CURLoption, _ value: Bool) { note(muster_curl_set_long(pointer, option, value ? 1 : 0)) }
     func set(_ option: CURLoption, _ value: String) { note(muster_curl_set_string(pointer, option, value)) }
-    /// Takes a text back.
+    /// Unsets a string option.
     func clear(_ option: CURLoption) { note(muster_curl_set_string(pointer, option, nil)) }
 
     func setOffset(_ option: CURLoption, _ value: Int64) {
@@ -81,7 +82,7 @@ extension EasyHandle {
         note(muster_curl_set_pointer(pointer, option, value))
     }
 
-    /// Sets the lines of an option, of which a handle has one, in place of those that were set before.
+    /// Sets the lines of the list option in place of the previous ones. A handle has at most one list option.
     func set(_ option: CURLoption, _ texts: [String]) {
         let old = lines
         lines = nil
@@ -119,7 +120,7 @@ extension EasyHandle {
     }
 }
 
-// What libcurl tells of the transfer so far.
+// libcurl's information about the transfer so far.
 extension EasyHandle {
     func integer(_ info: CURLINFO) -> Int {
         var value = 0
@@ -144,8 +145,9 @@ extension EasyHandle {
     }
 }
 
-/// The TLS sessions of a loop's transfers, which handles would otherwise keep for themselves: servers of ftps want the session of the control
-/// connection again for data. It belongs to one loop thread, so that no lock is needed.
+/// The TLS sessions that the transfers of a loop share; otherwise each handle would keep its own. ftps servers want the
+/// session of the control connection to be resumed for data connections. It belongs to one loop thread, so it needs no
+/// lock.
 final class SharedSessions {
     fileprivate let pointer: UnsafeMutableRawPointer
 
@@ -170,7 +172,7 @@ final class SharedSessions {
 /// the handle lives (curl_multi_wakeup), and the pointer never changes.
 final class MultiHandle: @unchecked Sendable {
     private let pointer: UnsafeMutableRawPointer
-    /// The sockets of its connections, for the loop's thread; they are closed before this is gone.
+    /// The sockets of its connections, for the loop's thread; all are closed before this object is freed.
     let sockets = OpenSockets()
 
     /// Nil if libcurl has no memory or no descriptors.
@@ -200,7 +202,7 @@ final class MultiHandle: @unchecked Sendable {
         curl_multi_perform(pointer, &running)
     }
 
-    /// Waits for a socket, for libcurl's own timers, for `wake()`, or for so many milliseconds.
+    /// Waits for a socket, for libcurl's own timers, for `wake()`, or for the given time.
     func poll(milliseconds: Int32) {
         curl_multi_poll(pointer, nil, 0, milliseconds, nil)
     }

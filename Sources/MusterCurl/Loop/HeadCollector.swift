@@ -6,7 +6,7 @@ struct HeadCollector {
         case more
         /// A 1xx response is over; another follows.
         case informational
-        /// A redirect's head is over, which libcurl follows.
+        /// The head of a redirect that libcurl follows is over.
         case redirect
         /// The final head is over.
         case final
@@ -19,7 +19,7 @@ struct HeadCollector {
     private(set) var headers = HeaderList()
     private let followsRedirects: Bool
     private let limitBytes: Int
-    /// Counted over all 1xx of a hop, since an endless row of them would otherwise be no endless head.
+    /// Bytes of all heads of the current hop, 1xx included: the limit also stops an endless row of 1xx responses.
     private var hopBytes = 0
 
     init(followsRedirects: Bool, limitBytes: Int) {
@@ -30,7 +30,7 @@ struct HeadCollector {
     mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
         hopBytes += line.count
         guard hopBytes <= limitBytes else { return .violation("the response head is over \(limitBytes) bytes") }
-        // In whatever case: some origins write it in small letters, which every client takes.
+        // In upper or lower case: some origins write the status line in lowercase, and every client accepts that.
         if line.prefix(5).lazy.map({ $0 & 0xDF }).elementsEqual(Self.statusPrefix) { return takeStatusLine(line) }
         guard status != 0 else { return .violation("a header came before the status line") }
         let text = trimmed(line)
@@ -48,7 +48,7 @@ struct HeadCollector {
         return .more
     }
 
-    /// `HTTP/` without the bit that small letters have, which the slash has too.
+    /// `HTTP/` without the bit 0x20 of lowercase letters, which the slash has too.
     private static let statusPrefix = Array("HTTP/".utf8).map { $0 & 0xDF }
 
     private mutating func takeStatusLine(_ line: UnsafeRawBufferPointer) -> Event {
@@ -87,8 +87,8 @@ struct HeadCollector {
         asciiCaseInsensitiveEqual(field.name, "Location") && !field.value.isEmpty
     }
 
-    /// Whether libcurl waits for the end of the connection though a length is stated: any transfer coding makes it do so, even the one that says that there is
-    /// none (RFC 2616 §3.6).
+    /// Whether libcurl waits for the end of the connection although a length is stated: any transfer coding makes it do
+    /// so, even `identity`, which means no coding (RFC 2616 §3.6).
     var endsBeforeConnection: Bool {
         !transferCodings.isEmpty && transferCodings.allSatisfy { asciiCaseInsensitiveEqual($0, "identity") }
     }
@@ -104,7 +104,7 @@ struct HeadCollector {
         if isHead || status == 204 || status == 304 { return .none }
         if transferCodings.contains(where: { asciiCaseInsensitiveEqual($0, "chunked") }) { return .chunked }
         for value in headers.all("Content-Length") {
-            // libcurl counts by a number with a plus before it too.
+            // libcurl also accepts a number with a leading plus sign.
             let text = trimmed(value.utf8)
             if let length = decimal(text.first == 0x2B ? text.dropFirst() : text) { return .contentLength(length) }
         }

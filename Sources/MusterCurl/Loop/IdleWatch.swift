@@ -1,19 +1,19 @@
-/// Which origins have more connections than they had a use for lately: what is idle among them is closed, since others may use
-/// as many by now, and a cap of an origin counts connections, not transfers (I5).
+/// Finds origins with more connections than this loop needed lately. Their idle connections are closed: other workers may
+/// use as many by now, and the cap of an origin counts connections, not transfers (I5).
 struct IdleWatch {
     /// The connections to one origin.
     private struct Connections {
-        /// A request that would use one of them: one like it closes them.
+        /// A request that could reuse these connections; a transfer like it closes them.
         let request: TransferRequest
         /// How many transfers run.
         var running = 0
-        /// How many ran at once since the last look, at the most.
+        /// The most transfers that ran at once since the last look.
         var peak = 0
-        /// How many there may be.
+        /// The most connections that may be open.
         var open = 0
     }
 
-    /// A connection that is not used is closed after one to two of these.
+    /// In nanoseconds. An unused connection is closed after one to two of these spans.
     private let patience: UInt64
     /// When to look next, in monotonic nanoseconds.
     private(set) var earliest = UInt64.max
@@ -34,7 +34,7 @@ struct IdleWatch {
         if earliest == .max { earliest = now &+ patience }
     }
 
-    /// That transfer is over.
+    /// A transfer is over.
     mutating func end(_ request: TransferRequest) {
         guard let origin = URLOrigin(request.url) else { return }
         origins[origin]?.running -= 1

@@ -1,7 +1,7 @@
 import CLibcurl
 
-/// The earliest moment at which some transfer's timer could have run out, in monotonic nanoseconds. Transfers lower it
-/// when they arm a timer; only when it has passed does the loop look at all of them.
+/// The earliest moment at which a timer of any transfer may run out, in monotonic nanoseconds. Transfers lower it when
+/// they arm a timer; the loop looks at all transfers only once it has passed.
 final class TimerBoard {
     private(set) var earliest = UInt64.max
 
@@ -16,10 +16,9 @@ final class TimerBoard {
 
 /// What the loop's thread runs, and what belongs to that thread alone.
 final class LoopEngine {
-    /// Idle handles beyond this are freed; a handle takes some kilobytes.
-    /// Without timers of our own the thread sleeps this long; libcurl shortens it by its own timers, `wake` ends it.
+    /// The longest sleep while no timer of ours is armed. libcurl's own timers shorten it, and `wake` ends it.
     private static let longestSleepMilliseconds: UInt64 = 60_000
-    /// A pass that took longer than this was held up.
+    /// A pass through libcurl that took longer than this was held up.
     private static let longestPassNanoseconds: UInt64 = 500_000_000
 
     private let multi: MultiHandle
@@ -135,7 +134,7 @@ final class LoopEngine {
         for (transfer, end) in expired { finish(transfer, as: .local(end)) }
     }
 
-    /// Lets those transfers go on whose budgets have something again.
+    /// Resumes the transfers whose budgets allow bytes again.
     private func goOnWithinBudgets() {
         guard pacing.earliest != .max else { return }
         pacing.visit(at: monotonicNanoseconds()) { id in
@@ -169,15 +168,15 @@ final class LoopEngine {
         if !transfer.closesIdle, transfer.fileScheme == nil { idle.end(transfer.request) }
         if transfer.closesIdle {
             stalls.closed(transfer.request)
-            // One was found: there may be another.
+            // It found an idle connection: there may be another.
             if case .completed = outcome { closeIdle(like: transfer.request) }
         } else if let waiting = waiting(like: transfer.request) {
-            // The connection of the one that is over is idle now.
+            // The connection of the finished transfer is idle now.
             closeIdle(like: waiting)
         }
     }
 
-    /// A request that has waited for too long where this one was served; nil if there is none.
+    /// A request that has waited for too long at the origin of a finished request; nil if there is none.
     private func waiting(like request: TransferRequest) -> TransferRequest? {
         for id in stalls.waiting(like: request) {
             if let transfer = active[id], transfer.unansweredSince != nil { return transfer.request }
@@ -185,7 +184,7 @@ final class LoopEngine {
         return nil
     }
 
-    /// Makes the same request on a connection of its own: the one that it was to go out on is closed.
+    /// Repeats the request on a new connection; the connection that libcurl had chosen is closed.
     private func askOnNewConnection(_ transfer: Transfer, since reason: UnfitConnection) {
         multi.remove(transfer.easy)
         idle.end(transfer.request)
@@ -195,8 +194,8 @@ final class LoopEngine {
         Unmanaged.passUnretained(transfer).release()
     }
 
-    /// Takes a connection that nothing runs on out of libcurl's pool by a transfer that never sends its request: libcurl has no other
-    /// way to close one.
+    /// Closes an idle connection: a transfer takes it from libcurl's pool, and ends without sending its request. libcurl
+    /// has no other way to close an idle connection.
     private func closeIdle(like request: TransferRequest) {
         guard stalls.closes(request) else { return }
         closersStarted += 1

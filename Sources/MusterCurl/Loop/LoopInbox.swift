@@ -15,7 +15,7 @@ public struct TransferID: Sendable, Hashable {
     let value: UInt64
 }
 
-/// What other threads ask of a loop.
+/// A command of another thread for a loop.
 enum LoopCommand: Sendable {
     case start(TransferID, TransferRequest, any TransferHandler)
     case cancel(TransferID)
@@ -23,7 +23,7 @@ enum LoopCommand: Sendable {
     case closeIdle(TransferRequest)
 }
 
-/// Where other threads leave their wishes. The thread is woken once per batch, not once per wish.
+/// The commands that other threads leave for a loop. The loop's thread is woken once per batch, not once per command.
 final class LoopInbox: Sendable {
     private enum State {
         /// Takes commands. `woken` says that a wake-up is under way. Exits: `closing`.
@@ -65,7 +65,7 @@ final class LoopInbox: Sendable {
         }
     }
 
-    /// Asks for something else; without effect when the loop is closing, because everything ends then anyway.
+    /// Posts any other command; without effect when the loop is closing, because every transfer ends then anyway.
     func post(_ command: LoopCommand) {
         contents.withLock { Self.put(command, into: &$0) }
     }
@@ -80,8 +80,8 @@ final class LoopInbox: Sendable {
         contents.state = .open(multi, commands: commands, woken: true)
     }
 
-    /// Whether the transfer is to be cancelled, or everything is. Called by the loop's thread only, where libcurl does not
-    /// let it take a batch.
+    /// Whether this transfer, or the whole loop, is to end. Called by the loop's thread only, in callbacks, where it
+    /// cannot take a batch.
     func hasEnd(for id: TransferID) -> Bool {
         contents.withLock { contents in
             switch contents.state {

@@ -3,12 +3,12 @@ import MusterSystem
 import Synchronization
 import SystemPackage
 
-/// One thread with one multi handle. One that is dropped without a wait for its end ends by itself.
+/// One thread with one multi handle. A lane that is dropped without `join` ends by itself.
 final class LoopLane: Sendable {
     private enum Lifecycle {
         /// The thread runs. Exits: `joining`.
         case running(SystemThread)
-        /// Somebody waits for the thread's end; the others wait with them. Exits: `joined`.
+        /// A helper thread joins the thread, and these tasks wait for it. Exits: `joined`.
         case joining([CheckedContinuation<Void, Never>])
         /// The thread is over.
         case joined
@@ -51,7 +51,7 @@ final class LoopLane: Sendable {
         inbox.start(request, handler)
     }
 
-    /// Asks for something else; without effect when the lane is closed.
+    /// Posts any other command; without effect when the lane is closed.
     func post(_ command: LoopCommand) {
         inbox.post(command)
     }
@@ -98,7 +98,7 @@ final class LoopLane: Sendable {
         do {
             try SystemThread(wait).detach()
         } catch {
-            // Without a thread to spare, blocking this one is what remains; the lane's thread ends promptly.
+            // If no thread can be started, this one blocks; the lane's thread ends promptly.
             wait()
         }
     }

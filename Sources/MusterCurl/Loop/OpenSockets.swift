@@ -3,16 +3,17 @@ import Glibc
 
 /// Why a request does not go out on a connection that was used before.
 enum UnfitConnection: String {
-    /// More came on it than was asked for (range contract, row 28).
+    /// The peer sent more on it than was asked for (range contract, row 28).
     case surplus = "more came on the connection than was asked for"
     /// HTTP/1.1 was spoken on it, which the origin refuses (row 23).
     case http1 = "the connection speaks HTTP/1.1"
 }
 
-/// The sockets of a loop's connections, so that one can be looked at before it is used again: libcurl 7.88 sends a request on a connection on which
-/// more has come than the answer to the request before, and takes that for the answer (range contract, row 28). It belongs to the loop's thread.
+/// The sockets of a loop's connections, so that a connection can be checked before it is reused. libcurl 7.88 sends a
+/// request on a connection that holds unread bytes beyond the previous response, and takes those bytes for the new
+/// response (range contract, row 28). It belongs to the loop's thread.
 final class OpenSockets {
-    /// What tells one connection from all others that are open at the same time.
+    /// Identifies a connection among all that are open at the same time.
     struct Connection: Hashable {
         /// The peer's numeric address.
         let peer: String
@@ -24,7 +25,7 @@ final class OpenSockets {
 
     private var sockets: Set<curl_socket_t> = []
     private var byConnection: [Connection: curl_socket_t] = [:]
-    /// Those on which HTTP/1.1 was asked for.
+    /// The sockets on which HTTP/1.1 was asked for.
     private var http1: Set<curl_socket_t> = []
 
     /// A socket was opened for libcurl.
@@ -32,7 +33,7 @@ final class OpenSockets {
         sockets.insert(socket)
     }
 
-    /// libcurl needs a socket no more: closes it.
+    /// Closes a socket that libcurl no longer needs.
     func close(_ socket: curl_socket_t) -> Int32 {
         sockets.remove(socket)
         http1.remove(socket)
@@ -40,14 +41,14 @@ final class OpenSockets {
         return Glibc.close(socket)
     }
 
-    /// Whether something has come on a connection that nobody has read. The end of a connection is nothing of that kind: libcurl sees it by itself.
+    /// Whether a connection holds unread bytes. The end of the connection does not count: libcurl sees it by itself.
     func hasUnread(on connection: Connection) -> Bool {
         guard let socket = socket(of: connection) else { return false }
         var byte: UInt8 = 0
         return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
     }
 
-    /// A request in HTTP/1.1 goes out on a connection: nothing else is spoken on it.
+    /// Notes that a request in HTTP/1.1 goes out on a connection, which speaks no other version.
     func noteHTTP1(on connection: Connection) {
         if let socket = socket(of: connection) { http1.insert(socket) }
     }
@@ -87,7 +88,7 @@ final class OpenSockets {
             String(decoding: $0.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
         }
         guard isNamed, let port = UInt16(texts[1]), port != 0 else { return nil }
-        // libcurl names no zone of a link.
+        // libcurl's addresses have no zone.
         return (String(texts[0].prefix { $0 != "%" }), port)
     }
 }

@@ -1,21 +1,22 @@
-/// How many bytes of a body came lately. It is looked at six times within the time of its limit, so that a body which stops is found out when
-/// that time is over, and not only when a second one is that began with bytes.
+/// Measures the recent speed of a body. It is checked six times per span of the limit, so that a body that stops is
+/// detected about one span later. With one check per span, a span that began with bytes would have to be followed by a
+/// second one.
 struct SpeedWindow {
     private static let slices = 6
 
     /// When to look next, in monotonic nanoseconds.
     var due = UInt64.max
-    /// How many bytes there were at the beginning and at each look since, as far back as the limit goes.
+    /// The byte counts at the start and at each look since, as far back as the span of the limit.
     private var marks: [Int64] = []
 
-    /// The time begins now.
+    /// Starts the window now.
     mutating func begin(_ limit: LowSpeedLimit, at now: UInt64, bytes: Int64) {
         marks.removeAll(keepingCapacity: true)
         marks.append(bytes)
         due = now &+ Self.slice(of: limit)
     }
 
-    /// Whether less came than the limit allows, within the last time that it is for; called when that is due.
+    /// Whether fewer bytes than the limit allows came within the last span; called when `due` has passed.
     mutating func isBelow(_ limit: LowSpeedLimit, at now: UInt64, bytes: Int64) -> Bool {
         due = now &+ Self.slice(of: limit)
         marks.append(bytes)
@@ -27,7 +28,7 @@ struct SpeedWindow {
         max(1_000_000, limit.over.nanosecondsClamped / UInt64(slices))
     }
 
-    /// One byte at least: a body that stops is below any limit, however short its time.
+    /// At least one byte: a body that stops is below any limit, however short its span.
     private static func least(_ limit: LowSpeedLimit) -> Int64 {
         let milliseconds = Int64(limit.over.nanosecondsClamped / 1_000_000)
         let (product, overflow) = max(0, limit.bytesPerSecond).multipliedReportingOverflow(by: milliseconds)

@@ -1,12 +1,12 @@
-/// Which transfers have waited for an answer for so long that their origin may serve nobody else before an idle connection is closed
-/// (range contract, row 22b).
+/// Finds transfers that have waited for an answer so long that their origin may serve no other connection before an idle
+/// one is closed (range contract, row 22b).
 struct StallWatch {
-    /// A transfer that waits for longer is told so, and again each time that this has passed.
+    /// How long a transfer may wait before its handler is told; the handler is told again each time that this has passed.
     static let patienceNanoseconds: UInt64 = 1_000_000_000
 
     /// When to look next, in monotonic nanoseconds.
     private(set) var earliest = UInt64.max
-    /// For each origin whose idle connections are not wanted now, the transfers that had waited there for too long at the last look.
+    /// For each origin whose idle connections are to be closed, the transfers that had waited there for too long at the last look.
     private var waiting: [URLOrigin: [TransferID]] = [:]
     /// The origins whose idle connections are being closed.
     private var closing: Set<URLOrigin> = []
@@ -14,13 +14,13 @@ struct StallWatch {
     /// Whether it is time to look.
     var isDue: Bool { earliest != .max && monotonicNanoseconds() >= earliest }
 
-    /// An origin is asked from that moment on.
+    /// The wait for an answer of an origin began at `moment`.
     mutating func arm(_ moment: UInt64) {
         earliest = min(earliest, moment &+ Self.patienceNanoseconds)
     }
 
-    /// Looks at all transfers, and tells one for each origin that has left some without an answer for too long. Returns the requests for which idle connections
-    /// are to be closed.
+    /// Looks at all transfers, and tells the handler of one transfer for each origin that has left some without an answer
+    /// for too long. Returns the requests for which idle connections are to be closed.
     mutating func look(at transfers: some Sequence<Transfer>) -> [TransferRequest] {
         let now = monotonicNanoseconds()
         var told: [URLOrigin: Bool] = [:]
@@ -50,12 +50,12 @@ struct StallWatch {
         waiting.isEmpty ? [] : URLOrigin(request.url).flatMap { waiting[$0] } ?? []
     }
 
-    /// Idle connections are about to be closed; false if that is under way already.
+    /// Notes that idle connections are about to be closed; false if that is under way already.
     mutating func closes(_ request: TransferRequest) -> Bool {
         URLOrigin(request.url).map { closing.insert($0).inserted } ?? false
     }
 
-    /// The transfer that closed one is over.
+    /// Notes that the transfer that closes an idle connection is over.
     mutating func closed(_ request: TransferRequest) {
         if let origin = URLOrigin(request.url) { closing.remove(origin) }
     }

@@ -63,7 +63,7 @@ extension Transfer {
         return opened
     }
 
-    /// The address in figures, empty if it is neither IPv4 nor IPv6.
+    /// The numeric address, empty if it is neither IPv4 nor IPv6.
     private static func numericAddress(_ address: UnsafeMutablePointer<curl_sockaddr>) -> String {
         guard let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return "" }
         let raw = UnsafeRawPointer(address) + offset

@@ -28,7 +28,7 @@ extension Transfer {
     }
 
     private func setLimits() {
-        // Without this libcurl uses signals for name lookups, which a threaded program cannot bear.
+        // Without this libcurl uses signals for name lookups, which are unsafe in a threaded program.
         easy.set(CURLOPT_NOSIGNAL, true)
         // A cancelled name lookup must not make the loop wait for the resolver's thread.
         easy.set(CURLOPT_QUICK_EXIT, true)
@@ -43,11 +43,11 @@ extension Transfer {
     private func setHTTP() {
         easy.set(CURLOPT_FOLLOWLOCATION, request.maxRedirects > 0)
         easy.set(CURLOPT_MAXREDIRS, max(0, request.maxRedirects))
-        // An origin of HTTP must not lead to a server of files: other rules hold there.
+        // An HTTP origin must not redirect to a file server: other rules hold there.
         let schemes = request.allowedSchemes.filter { ["http", "https"].contains($0) }
         if !schemes.isEmpty { easy.set(CURLOPT_REDIR_PROTOCOLS_STR, schemes.joined(separator: ",")) }
-        // A coding of the transfer is no part of the content: libcurl takes it off, or fails, as long as this is on (RFC 9112 §7). One of the
-        // content it leaves alone, since no Accept-Encoding is of its own making.
+        // A transfer coding is no part of the content: with this option libcurl removes it, or fails (RFC 9112 §7).
+        // libcurl leaves a content coding alone, since it did not set Accept-Encoding itself.
         easy.set(CURLOPT_HTTP_CONTENT_DECODING, true)
         switch request.httpVersion {
         case .http1: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
@@ -75,7 +75,7 @@ extension Transfer {
             easy.set(CURLOPT_SSLCERT, certificate.certificatePath)
             easy.set(CURLOPT_SSLKEY, certificate.keyPath)
         }
-        // Whatever they are shown by: libcurl does so at the first origin alone.
+        // Whatever the authentication scheme, libcurl sends credentials only to the first origin.
         if request.authentication == .onChallenge { easy.set(CURLOPT_HTTPAUTH, muster_curl_auth_on_challenge()) }
         if let credentials = request.credentials { easy.set(CURLOPT_USERPWD, credentials) }
         if let netrc = request.netrcFile {
@@ -120,7 +120,7 @@ extension Transfer {
         let fields = request.headers.fields + (atHome ? request.originHeaders.fields : [])
         // A name with a semicolon is how libcurl is told to send an empty value; "Name:" would remove the field.
         var lines = fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
-        // libcurl has forgotten its own when another one took its place.
+        // A User-Agent among the origin's fields makes libcurl drop CURLOPT_USERAGENT, so it is set as a field here.
         if !atHome, let userAgent = request.userAgent, request.originHeaders.contains("User-Agent") {
             lines.append("User-Agent: \(userAgent)")
         }
@@ -166,7 +166,7 @@ extension Transfer {
         return nil
     }
 
-    /// libcurl goes on without a file that it cannot read, which here means without what the caller relies on.
+    /// Rejects unreadable files: libcurl would go on without them, although the caller relies on what they contain.
     private func checkFiles() -> TransferError? {
         let files = [
             ("cookie file", request.cookieFile), ("netrc file", request.netrcFile),
@@ -186,7 +186,7 @@ extension Transfer {
 
     private static func isLineBreak(_ byte: UInt8) -> Bool { byte == 0 || byte == 0x0A || byte == 0x0D }
 
-    /// RFC 9110 §5.6.2.
+    /// Whether a text is a token (RFC 9110 §5.6.2).
     private static func isToken(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in

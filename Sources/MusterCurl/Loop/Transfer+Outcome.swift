@@ -4,7 +4,7 @@ import Glibc
 extension Transfer {
     /// Works out the outcome and lets nothing more reach the handler. Called once, before the handle is removed.
     func close(_ end: TransferEnd) -> TransferOutcome {
-        // libcurl had no answer to the challenge, and nothing came after its head.
+        // libcurl could not answer the challenge, and its response has no body: its head is the final one.
         if isChallenged, case .curl(CURLE_OK) = end { _ = receiveFinalHead() }
         let statistics = statistics()
         let outcome = outcome(of: end, statistics)
@@ -14,13 +14,13 @@ extension Transfer {
 
     private func outcome(of end: TransferEnd, _ statistics: TransferStatistics) -> TransferOutcome {
         switch (phase, end) {
-        // What a callback decided is the cause; libcurl's code is only its echo.
+        // What a callback decided is the cause; libcurl's code only follows from it.
         case (.ended(let cause), _): localOutcome(cause, statistics)
-        // A refused response is refused, however the reading of its small body went.
+        // A refused response stays refused, even if reading its small body failed.
         case (.draining, .curl): .refused(statistics)
         case (_, .local(let cause)): localOutcome(cause, statistics)
         case (.body, .curl(CURLE_OK)), (.closing, .curl(CURLE_OK)): completion(statistics)
-        // No goodbye came, but nothing to the contrary either.
+        // All bytes are delivered; the server only did not confirm the end in time.
         case (.closing, .curl(CURLE_OPERATION_TIMEDOUT)): completion(statistics)
         case (.body, .curl(let code)), (.closing, .curl(let code)): .failed(error(for: code), statistics)
         case (.connecting, .curl(let code)), (.waiting, .curl(let code)), (.redirecting, .curl(let code)):
@@ -28,7 +28,8 @@ extension Transfer {
         }
     }
 
-    /// What libcurl takes for a proper end. It counts too; but where the head promised bytes, its word is not enough.
+    /// The outcome when libcurl reports success. Where the head of a file announced a length, libcurl's report is checked
+    /// against it.
     private func completion(_ statistics: TransferStatistics) -> TransferOutcome {
         if let announcedBytes, bytesDelivered < announcedBytes, !cutsAtLimit {
             return .failed(truncation(of: announcedBytes), statistics)
@@ -37,7 +38,8 @@ extension Transfer {
     }
 
     private func outcomeWithoutHead(_ code: CURLcode, _ statistics: TransferStatistics) -> TransferOutcome {
-        // A proxy that wants credentials refuses a tunnel for the same reason as any other request, and is shown alike (RFC 9110 §15.5.8).
+        // A proxy that wants credentials refuses a tunnel for the same reason as any other request, so the handler is
+        // shown a 407 too (RFC 9110 §15.5.8).
         if code != CURLE_OK, easy.integer(CURLINFO_HTTP_CONNECTCODE) == 407 {
             framing = .none
             guard case .accept = show(status: 407, version: .http11) else { return .refused(statistics) }
@@ -45,7 +47,7 @@ extension Transfer {
         }
         if let fileScheme { return fileOutcome(of: code, fileScheme, statistics) }
         guard code == CURLE_OK else { return .failed(error(for: code), statistics) }
-        // libcurl takes an end of the connection within a head for the end of that.
+        // libcurl takes the end of the connection within a head for the end of the head.
         let cut = TransferError.Detail(code: 0, message: "the connection was closed within the response head")
         return .failed(.reset(cut), statistics)
     }
@@ -61,13 +63,14 @@ extension Transfer {
         }
     }
 
-    /// The kind of a failure. libcurl has no address left to try when all were refused, and says that it could not connect.
+    /// The error for a code of libcurl. When all addresses were refused, libcurl has none left to try, and reports that
+    /// it could not connect.
     func error(for code: CURLcode) -> TransferError {
         if openedSockets == 0 {
             if let socketError { return .noSocket(TransferError.Detail(code: 0, message: socketError)) }
             if let refusedAddress { return refusal(of: refusedAddress) }
         }
-        // A line of the head that is longer than libcurl takes has the code of a lack of memory.
+        // libcurl reports a header line that is longer than its limit as a lack of memory.
         if code == CURLE_OUT_OF_MEMORY, fileScheme == nil, case .waiting = phase {
             let text = "a line of the response head is over \(Self.maxHeadLineBytes) bytes"
             return .protocolViolation(TransferError.Detail(code: Int32(bitPattern: code.rawValue), message: text))
@@ -76,7 +79,7 @@ extension Transfer {
         if fileScheme != nil { return fileError(code, message) }
         let error = TransferError(curl: code, message: message)
         if case .connect(let detail) = error, request.proxy != .direct, !isOfOrigin(message) { return .proxy(detail) }
-        // Silence is how libcurl takes what a peer says that knows only HTTP/1.1.
+        // libcurl reports what a peer that knows only HTTP/1.1 says as an empty response.
         if case .reset(let detail) = error, request.httpVersion == .priorKnowledge, code == CURLE_GOT_NOTHING {
             return .streamReset(detail)
         }
@@ -86,7 +89,7 @@ extension Transfer {
         return error
     }
 
-    /// What libcurl says of the scheme that a redirect leads to, which it names where it knows that one.
+    /// The detail for a redirect to a scheme that is not followed; it names the scheme if libcurl does.
     private static func unfollowed(_ detail: TransferError.Detail) -> TransferError.Detail {
         let scheme = detail.message.firstMatch(of: /Protocol "([^"]+)"/).map { ": \($0.output.1)" } ?? ""
         return TransferError.Detail(

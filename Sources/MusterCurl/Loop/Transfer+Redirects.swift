@@ -1,12 +1,12 @@
 import CLibcurl
 
-// Cookies, and what a redirect must not carry to another origin (range contract, row 20). libcurl itself keeps credentials at the
-// first origin, and the fields Authorization and Cookie, but neither other fields, nor the text of CURLOPT_COOKIE, nor what a netrc
-// file has for the same host.
+// Cookies, and what a redirect must not carry to another origin (range contract, row 20). libcurl itself keeps
+// credentials and the fields Authorization and Cookie at the first origin. It does not keep other fields there, nor the
+// text of CURLOPT_COOKIE, nor the entry of a netrc file for the same host.
 extension Transfer {
     func setCookies() {
         if let cookies = request.cookies { easy.set(CURLOPT_COOKIE, cookies) }
-        // An empty name turns the engine on with no cookies in it; without redirects nothing would ever leave it.
+        // An empty name turns the cookie engine on without cookies. Without redirects its cookies would never be sent.
         if let file = request.cookieFile {
             easy.set(CURLOPT_COOKIEFILE, file)
         } else if request.maxRedirects > 0 {
@@ -14,9 +14,9 @@ extension Transfer {
         }
     }
 
-    /// Called when a hop is about to be asked for and its URL is known: the caller's fields and cookies stay with the first
-    /// origin, and none of the engine's cookies goes from https to http, not even those that their origin did not call secure.
-    /// What was left out once is left out for good, also of a redirect back.
+    /// Called before the request of a hop, once its URL is known. The caller's fields and cookies stay with the first
+    /// origin, and none of the engine's cookies goes from https to http, not even those that their origin did not mark
+    /// secure. What was left out once stays left out, also on a redirect back.
     func keepSecretsAtHome() {
         guard fileScheme == nil, easy.integer(CURLINFO_REDIRECT_COUNT) > 0 else { return }
         let home = URLOrigin(request.url)
@@ -40,8 +40,8 @@ extension Transfer {
         if !leadsToTLS { easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue)) }
     }
 
-    /// Whether libcurl may answer a head with the credentials that it has shown to nobody so far, or with those of a nonce that was stale
-    /// (RFC 7616 §3.3). The head is kept until that is known.
+    /// Whether libcurl may answer a challenge: the first one, with credentials that were not sent before, or one for a
+    /// stale nonce (RFC 7616 §3.3). The head is kept until that is known.
     func isAnswerable(_ head: HeadCollector) -> Bool {
         guard request.authentication == .onChallenge, head.status == 401, challenges < Self.mostChallenges else {
             return false
@@ -59,7 +59,7 @@ extension Transfer {
 
     private static let mostChallenges = 2
 
-    /// Where the head's redirect may lead, whichever Location libcurl takes; nil for one that can't be read.
+    /// The targets of the head's redirect, one per Location, since libcurl may take any of them; nil for a Location that can't be read.
     var redirectTargets: [String?] {
         let base = easy.string(CURLINFO_EFFECTIVE_URL)
         return collector.headers.all("Location").map { URLOrigin.absolute($0, relativeTo: base) }

@@ -3,8 +3,8 @@ import Glibc
 
 // The request.
 extension Transfer {
-    /// A connection stands, and the request is about to go out on it (CURLOPT_PREREQFUNCTION): each hop, also on a
-    /// reused connection, whose address may have been opened under other rules.
+    /// Called when a connection is ready, and the request is about to go out on it (CURLOPT_PREREQFUNCTION). This happens
+    /// for each hop, also on a reused connection, which may have been opened under other address rules.
     func beforeRequest(on connection: OpenSockets.Connection) -> Bool {
         switch phase {
         case .ended: return false
@@ -17,8 +17,8 @@ extension Transfer {
             phase = .ended(.refused)
             return false
         case .body, .closing, .draining:
-            // Servers of files are asked for more once their answer has begun; here libcurl begins anew in HTTP/1.1, since a stream was
-            // reset with HTTP_1_1_REQUIRED, and would append the second body to the first one.
+            // A file server gets further commands after its answer has begun. For HTTP, libcurl begins anew in HTTP/1.1,
+            // because the stream was reset with HTTP_1_1_REQUIRED, and would append the second body to the first one.
             guard fileScheme == nil else { break }
             let detail = TransferError.Detail(
                 code: 0, message: "the stream was reset in the middle: HTTP/1.1 is required")
@@ -41,7 +41,7 @@ extension Transfer {
         }
         keepSecretsAtHome()
         if openedSockets > 0 { hasOpenedConnection = true }
-        // What is opened from here on are the data connections of ftp.
+        // Sockets that are opened from here on are the data connections of ftp.
         refusedAddress = nil
         socketError = nil
         openedSockets = 0
@@ -56,7 +56,7 @@ extension Transfer {
         // A peer that speaks HTTP/2 may say something at any time.
         case .http2OverTLS where easy.string(CURLINFO_SCHEME).lowercased() == "http":
             sockets.hasUnread(on: connection) ? .surplus : nil
-        // Behind a redirect something was sent already.
+        // After a redirect something was sent already.
         case .http2AfterRefusal: lastHopWasTLS == nil && sockets.spokeHTTP1(on: connection) ? .http1 : nil
         case .http2OverTLS, .priorKnowledge: nil
         }
@@ -74,7 +74,8 @@ extension Transfer {
         return true
     }
 
-    /// No socket was opened: where there are too many, that is nobody's fault but ours.
+    /// Notes that no socket could be opened. Too many descriptors or too little memory is the fault of this process or
+    /// machine, not the peer's.
     func socketFailed(_ number: Int32) {
         openedSockets -= 1
         guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(number) else { return }

@@ -7,7 +7,7 @@ extension Transfer {
         armPeerTimer(since: now)
     }
 
-    /// When the origin was asked for what it has not answered yet; nil if it has, or owes nothing.
+    /// Since when the transfer waits for an answer of the origin; nil if it has answered, or owes nothing.
     var unansweredSince: UInt64? {
         switch phase {
         case .connecting: startedAt
@@ -35,14 +35,14 @@ extension Transfer {
         request.deadline.map { startedAt &+ $0.nanosecondsClamped }
     }
 
-    /// While commands go to and fro, libcurl 7.88 can have a reply of a server of files in its TLS buffer and wait for the
-    /// socket all the same: so it is made to look again now and then.
+    /// While commands and replies are exchanged, libcurl 7.88 can hold a file server's reply in its TLS buffer and still
+    /// wait for the socket. This interval makes it look again.
     private static let commandHeartbeatNanoseconds: UInt64 = 50_000_000
 
-    /// How long a server of files may take to say that everything is sent, after it was.
+    /// How long a file server may take to confirm the end after it has sent everything.
     private static let goodbyeNanoseconds: UInt64 = 5_000_000_000
-    /// How long the small rest of a refused answer may take, after which another request can use the connection. It comes with its head, or is
-    /// worth less than a new connection.
+    /// How long the small rest of a refused response may take, after which another request can use the connection. It
+    /// comes with its head, or a new connection is cheaper than waiting for it.
     static let restNanoseconds: UInt64 = 1_000_000_000
 
     /// Lets the loop look again soon, if that is needed in this phase.
@@ -54,7 +54,7 @@ extension Transfer {
         }
     }
 
-    /// Whether a limit is broken now; if not, the next moment to look again is left with the board.
+    /// Whether a limit is broken now; if not, the board gets the next moment to look again.
     func expired(at now: UInt64) -> LocalEnd? {
         if let due = deadline {
             if now >= due { return .failed(.deadline(timeDetail("not over within", request.deadline))) }
@@ -75,7 +75,7 @@ extension Transfer {
         case .body:
             return speedExpired(at: now)
         case .closing(let since):
-            // The bytes are there, whatever becomes of the goodbye.
+            // All bytes are delivered, even if the server never confirms the end.
             return expired(since, Self.goodbyeNanoseconds, now, .delivered)
         }
     }
@@ -96,7 +96,7 @@ extension Transfer {
         return false
     }
 
-    /// The loop's thread was held up for so long, which is not the peer's fault.
+    /// Extends the limits by a time for which the loop's own thread was held up: that is not the peer's fault.
     func excuse(_ nanoseconds: UInt64) {
         switch phase {
         case .waiting(let since): phase = .waiting(since: since &+ nanoseconds)
@@ -129,7 +129,8 @@ extension Transfer {
 
     private func speedExpired(at now: UInt64) -> LocalEnd? {
         guard let limit = lowSpeed else { return nil }
-        // Bytes that we do not take cannot be late. A transfer that keeps to a budget begins the time anew whenever it goes on.
+        // While the transfer takes no bytes, the peer cannot be too slow. A paced transfer starts the window anew
+        // whenever it goes on.
         guard case .flowing = reception else {
             startSpeedWindow(at: now)
             return nil

@@ -8,11 +8,11 @@ enum LocalEnd {
     case stopped
     /// The limit is reached, and the peer has more.
     case surplus
-    /// Everything that was asked for is there, although the server of files has more.
+    /// Everything that was asked for is delivered, although the file server has more.
     case delivered
     /// Cancelled, or the loop ends.
     case cancelled
-    /// A limit or a check of our own failed it.
+    /// The transfer broke a limit or failed a check of our own.
     case failed(TransferError)
 }
 
@@ -33,9 +33,9 @@ final class Transfer {
         /// The head of a redirect, or of a challenge, is complete; libcurl skips its body and asks anew. A challenge that it can't answer
         /// turns out to be the final response. Exits: `waiting`, `body`, `draining`, `ended`.
         case redirecting(since: UInt64)
-        /// The final head was accepted. So many more bytes may be delivered. Exits: `closing`, `ended`.
+        /// The final head was accepted; `remaining` more bytes may be delivered. Exits: `closing`, `ended`.
         case body(remaining: Int64)
-        /// Everything that a server of files announced is delivered; it has yet to say so itself. Exits: `ended`.
+        /// Everything that a file server announced is delivered; the server has yet to confirm the end. Exits: `ended`.
         case closing(since: UInt64)
         /// The head was refused, but the body is so small that reading it is cheaper than a new connection.
         /// Exits: `ended`.
@@ -44,11 +44,11 @@ final class Transfer {
         case ended(LocalEnd)
     }
 
-    /// What becomes of body bytes that libcurl has.
+    /// What happens to the body bytes that libcurl has.
     enum Reception {
         /// They go to the handler.
         case flowing
-        /// The handler paused, but libcurl has not come with more yet.
+        /// The handler paused, but libcurl has not delivered more yet.
         case pausing
         /// The handler paused, and libcurl holds a piece back and reads no more.
         case held
@@ -74,13 +74,14 @@ final class Transfer {
     let startedAt: UInt64
     /// Whether it only takes an idle connection, to close it, and opens none.
     let closesIdle: Bool
-    /// Whether the request was to go out on a connection that was used before, and on which more had come than was asked for (row 28).
+    /// Whether the request was first meant for a reused connection on which the peer had sent surplus bytes (row 28).
     let followsSurplus: Bool
-    /// Why the connection that libcurl chose is not used: nothing was sent, and the same is asked for on a new one.
+    /// Why the connection that libcurl chose is not used: nothing was sent, and the request is repeated on a new one.
     var unfitness: UnfitConnection?
 
-    /// A connection on which a transfer was given up is closed: libcurl 7.88 does not tell the peer that a stream of HTTP/2 is, which would go on
-    /// with it, and count it where it limits them. Nothing happens to a connection that others use.
+    /// Ending a transfer early closes its connection: libcurl 7.88 does not tell the peer that a stream of HTTP/2 was
+    /// given up, so the peer would go on with the stream, and count it against a limit of streams. A connection that
+    /// other transfers use stays open.
     var phase = Phase.connecting {
         didSet {
             if case .ended = phase, fileScheme == nil { easy.set(CURLOPT_FORBID_REUSE, true) }
@@ -96,7 +97,7 @@ final class Transfer {
     var cutsAtLimit = false
     /// What the limit means when the peer has more.
     var limitEnd = LocalEnd.surplus
-    /// Set for a server of files.
+    /// The scheme of a file server; nil for http and https.
     let fileScheme: FileScheme?
     var ftpReplies = FTPReplies()
     /// How many bytes the head of a file announced.
@@ -108,10 +109,10 @@ final class Transfer {
     /// The least speed that the body may have; nil for any.
     var lowSpeed: LowSpeedLimit?
     var speedWindow = SpeedWindow()
-    /// How often the time for an answer was over, and the handler bore it.
+    /// How often the time for an answer ran out and the handler let the transfer go on.
     var silencesBorne = 0
     var upload: Upload
-    /// Addresses of the current hop that were refused, and sockets of it that were opened.
+    /// For the current hop: the last address that was refused, and the number of sockets that were opened.
     var refusedAddress: String?
     var openedSockets = 0
     /// Why no socket could be opened for the current hop.
@@ -150,7 +151,7 @@ final class Transfer {
         self.collector = HeadCollector(followsRedirects: request.maxRedirects > 0, limitBytes: request.maxHeadBytes)
     }
 
-    /// Ends the transfer from within a callback; libcurl then reports an error, which `close` knows not to believe.
+    /// Ends the transfer from within a callback; libcurl then reports an error, which `close` ignores.
     func abort(_ end: LocalEnd) -> Int {
         phase = .ended(end)
         return Int(CURL_WRITEFUNC_ERROR)
@@ -176,7 +177,7 @@ extension Transfer {
         case .more:
             return line.count
         case .informational:
-            // While a body is on its way up, the peer says that it listens. Else it has as long for its answer as without.
+            // During an upload a 1xx shows that the peer is listening. Otherwise a 1xx does not extend the time for the answer.
             if !upload.isNone { waitForPeer() }
             return line.count
         case .redirect:
@@ -194,7 +195,7 @@ extension Transfer {
         }
     }
 
-    /// Goes on where the redirect leads; false if the transfer is to end.
+    /// Follows the redirect; false if the transfer is to end.
     private func follow() -> Bool {
         let targets = redirectTargets
         if let redirectAllowed = request.redirectAllowed, !targets.allSatisfy({ $0.map(redirectAllowed) == true }) {
@@ -218,7 +219,7 @@ extension Transfer {
             refuse()
         }
         if case .ended = phase { return false }
-        // A pause of its source keeps libcurl from the end of an upload that the answer has ended.
+        // While the upload's source is paused, libcurl does not notice that the response has ended the upload.
         if upload.isPaused { inbox.post(.resume(id)) }
         return true
     }

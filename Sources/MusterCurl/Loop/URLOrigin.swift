@@ -7,7 +7,7 @@ struct URLOrigin: Hashable {
     let scheme: String
     /// The host as libcurl normalizes it.
     let host: String
-    /// The port, or the scheme's own one.
+    /// The port, or the default of the scheme.
     let port: String
 
     /// The origin of a URL, which may be relative to a base; nil if it cannot be read.
@@ -47,18 +47,18 @@ struct URLOrigin: Hashable {
 
 /// User and password of a URL (RFC 3986 §3.2.1).
 enum URLCredentials {
-    /// The URL without them.
+    /// The URL without credentials.
     static func removed(from url: String) -> String {
         guard let range = range(in: url) else { return url }
         return String(url[..<range.lowerBound] + url[url.utf8.index(after: range.upperBound)...])
     }
 
-    /// Them as they stand in the URL, nil if there are none.
+    /// The credentials as written in the URL, nil if there are none.
     static func text(of url: String) -> String? {
         range(in: url).map { String(url[$0]) }
     }
 
-    /// What stands before the `@`; a scheme need not be there, as in the name of a proxy.
+    /// The part before the `@`; the URL may lack a scheme, as the name of a proxy may.
     private static func range(in url: String) -> Range<String.Index>? {
         let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
         let authority = url.utf8[start...].prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }

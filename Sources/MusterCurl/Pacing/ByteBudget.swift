@@ -1,18 +1,18 @@
 import Synchronization
 
-/// A rate that any number of transfers keep to together, on any number of loops; it may be changed, set and lifted at any
-/// time, also while they run.
+/// A rate that any number of transfers share, on any number of loops; it may be changed, set and lifted at any time, also
+/// while they run.
 ///
 /// Without a rate it costs a transfer one look at a flag for each piece of a body.
 public final class ByteBudget: Sendable {
-    /// What was made of a budget within some time.
+    /// The use of a budget over some time.
     public struct Use: Sendable, Hashable {
         /// The bytes that were taken under a rate.
         public var bytes: Int64
-        /// Whether a transfer had to wait for this budget, being the strictest of its own.
+        /// Whether a transfer had to wait for this budget because it was the strictest of the transfer's budgets.
         public var isShort: Bool
 
-        /// A use.
+        /// Makes a use from its values.
         public init(bytes: Int64, isShort: Bool) {
             self.bytes = bytes
             self.isShort = isShort
@@ -28,7 +28,7 @@ public final class ByteBudget: Sendable {
     private let contents: Mutex<Contents>
     private let clock: @Sendable () -> UInt64
 
-    /// A budget.
+    /// Makes a budget.
     ///
     /// - Parameters:
     ///   - bytesPerSecond: the rate, `nil` for none.
@@ -43,7 +43,7 @@ public final class ByteBudget: Sendable {
     /// The rate, `nil` for none.
     public var bytesPerSecond: Int64? { contents.withLock { $0.bucket?.bytesPerSecond } }
 
-    /// Goes on at another rate, or without one. Transfers that wait notice within a quarter of a second.
+    /// Changes or lifts the rate. Transfers that wait notice within a quarter of a second.
     public func limit(to bytesPerSecond: Int64?) {
         let now = clock()
         contents.withLock { contents in
@@ -57,7 +57,7 @@ public final class ByteBudget: Sendable {
         isLimited.store(bytesPerSecond != nil, ordering: .releasing)
     }
 
-    /// What was made of it since the last call.
+    /// Returns the use since the last call, and starts a new count.
     public func takeUse() -> Use {
         contents.withLock { contents in
             defer { contents.use = Use(bytes: 0, isShort: false) }

@@ -1,8 +1,8 @@
-/// The transfers of one loop that wait for a budget, in the order in which they began to. Belongs to the loop's thread.
+/// The transfers of one loop that wait for a budget, in the order in which they began to wait. Belongs to the loop's thread.
 ///
-/// One that goes on takes what there is, and waits behind the others when nothing is left: so they take turns.
+/// A transfer that goes on takes what the budget has, and waits behind the others when nothing is left: transfers take turns.
 final class PacingQueue {
-    /// A rate may be raised or lifted meanwhile, so that nobody waits longer than this without a look, in nanoseconds.
+    /// The longest wait without a look, in nanoseconds: a rate may be raised or lifted meanwhile.
     static let longestWaitNanoseconds: UInt64 = 250_000_000
 
     private struct Entry {
@@ -15,15 +15,15 @@ final class PacingQueue {
     /// When the first of them is due; the largest number when none waits.
     private(set) var earliest = UInt64.max
 
-    /// Lets a transfer wait for so long, `nil` for an unknown time.
+    /// Queues a transfer for `wait` nanoseconds, `nil` for an unknown time.
     func add(_ id: TransferID, wait: UInt64?, at now: UInt64) {
         append(Entry(id: id, due: Self.due(after: wait, at: now)))
     }
 
     /// Looks at every transfer that is due, in order.
     ///
-    /// - Parameter goOn: lets a transfer go on if its budgets allow it, which may add it anew; returns how long it still has to
-    ///   wait (`nil` for an unknown time), or 0 when it is no matter of this queue any more.
+    /// - Parameter goOn: lets a transfer go on if its budgets allow it, which may add it anew; returns how long it still
+    ///   has to wait (`nil` for an unknown time), or 0 when it leaves this queue.
     func visit(at now: UInt64, _ goOn: (TransferID) -> UInt64?) {
         guard now >= earliest else { return }
         let before = entries

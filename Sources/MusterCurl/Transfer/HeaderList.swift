@@ -63,7 +63,8 @@ public struct HeaderList: Sendable, Hashable, ExpressibleByArrayLiteral, Express
     }
 }
 
-/// Compares two strings byte by byte, A-Z being equal to a-z; no allocation, and no Unicode folding, which HTTP has not.
+/// Compares two strings byte by byte, A-Z being equal to a-z; without allocation, and without Unicode folding, which HTTP
+/// does not use.
 func asciiCaseInsensitiveEqual(_ left: String, _ right: String) -> Bool {
     let (a, b) = (left.utf8, right.utf8)
     guard a.count == b.count else { return false }

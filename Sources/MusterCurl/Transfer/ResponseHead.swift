@@ -2,12 +2,12 @@
 public enum BodyFraming: Sendable, Hashable {
     /// The response has no body by definition: an answer to HEAD, or status 204 or 304.
     case none
-    /// So many bytes were announced by Content-Length; a body that ends sooner is reported as truncated.
+    /// Content-Length announced this many bytes; a body that ends sooner is reported as truncated.
     case contentLength(Int64)
     /// The body says itself where it ends: chunked coding, or an HTTP/2 stream without Content-Length. But see
     /// ``ResponseHead/isEndUncertain``.
     case chunked
-    /// Only the end of the connection ends the body, so that a cut one looks whole: believe it only if the size or a
+    /// Only the end of the connection ends the body, so that a cut body looks whole: believe it only if the size or a
     /// digest is known otherwise.
     case untilClose
 }
@@ -17,8 +17,8 @@ public struct ResponseHead: Sendable, Hashable {
     /// The HTTP version that the response was sent in.
     public enum Version: Sendable, Hashable {
         /// None: the head of a transfer by ftp, ftps or sftp, made here in the terms of HTTP. The status is 200, 206 with
-        /// Content-Range, 416, or what refused the file: 401 (login), 403 (access), 404 (no such file), 503 (for now).
-        /// Content-Length and Last-Modified are there as far as the server tells size and modification time.
+        /// Content-Range, 416, or the reason why the file was refused: 401 (login), 403 (access), 404 (no such file), 503
+        /// (temporary). Content-Length and Last-Modified are there as far as the server tells size and modification time.
         case notHTTP
         /// HTTP/1.0
         case http10

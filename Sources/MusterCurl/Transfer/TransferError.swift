@@ -1,6 +1,6 @@
 import CLibcurl
 
-/// Why a transfer failed. Each case keeps the CURLcode and the message beneath.
+/// Why a transfer failed. Each case keeps the CURLcode and the message.
 public enum TransferError: Error, Sendable, Hashable {
     /// What libcurl said, or what the loop itself found (then the code is 0).
     public struct Detail: Sendable, Hashable {
@@ -24,7 +24,7 @@ public enum TransferError: Error, Sendable, Hashable {
     case proxy(Detail)
     /// This process, or this machine, can open no socket for now: the peer was not asked.
     case noSocket(Detail)
-    /// The certificate can't be verified, or the two sides can't agree on how to speak TLS: it will be so again.
+    /// The certificate can't be verified, or the two sides can't agree on how to speak TLS: another try would fail alike.
     case tls(Detail)
     /// No connection (name, TCP and TLS together) within ``TransferRequest/connectTimeout``.
     case connectTimeout(Detail)
@@ -49,9 +49,9 @@ public enum TransferError: Error, Sendable, Hashable {
     case malformedURL(Detail)
     /// The method, a header, or another part of the request cannot be sent safely (for example a line break in a value).
     case invalidRequest(Detail)
-    /// ``TransferRequest/addressAllowed`` said no to every address of the host; nothing was sent to it.
+    /// ``TransferRequest/addressAllowed`` rejected every address of the host; nothing was sent to it.
     case refusedAddress(Detail)
-    /// ``TransferRequest/redirectAllowed`` said no to where a redirect leads; nothing was sent there.
+    /// ``TransferRequest/redirectAllowed`` rejected the target of a redirect; nothing was sent there.
     case refusedRedirect(Detail)
     /// The peer does not speak proper HTTP, or its head is over ``TransferRequest/maxHeadBytes``.
     case protocolViolation(Detail)
@@ -60,7 +60,7 @@ public enum TransferError: Error, Sendable, Hashable {
     /// Anything else; see the code.
     case other(Detail)
 
-    /// The code and message beneath.
+    /// The code and the message.
     public var detail: Detail {
         switch self {
         case .dns(let detail), .connect(let detail), .proxy(let detail), .noSocket(let detail), .tls(let detail),
@@ -107,7 +107,7 @@ extension TransferError: CustomStringConvertible {
 }
 
 extension TransferError {
-    /// What libcurl says of a proxy whose URL it can't use quotes that, with the password.
+    /// Drops a message that quotes the URL of a proxy: libcurl quotes a URL that it can't use, with the password.
     private static func withoutURL(_ detail: Detail) -> Detail {
         guard detail.message.hasPrefix("Unsupported proxy") else { return detail }
         return Detail(code: detail.code, message: "its URL can't be used")
@@ -133,31 +133,32 @@ extension TransferError {
             case CURLE_OPERATION_TIMEDOUT: .connectTimeout(detail)
             case CURLE_PARTIAL_FILE where message.contains("HTTP/2 stream"): .streamReset(detail)
             case CURLE_PARTIAL_FILE: .truncated(detail)
-            // libcurl reports malformed chunks by these two codes, although the connection is well, and a head that begins with a folded line
-            // by the first one.
+            // libcurl reports malformed chunks by these two codes, although the connection is intact, and a head that
+            // begins with a folded line by the first code.
             case CURLE_BAD_FUNCTION_ARGUMENT: .protocolViolation(detail)
             case CURLE_RECV_ERROR where message.contains("chunk") || message.contains("header"):
                 .protocolViolation(detail)
-            // What a proxy answers instead of a tunnel has the code of a broken connection.
+            // libcurl reports a proxy's refusal of a tunnel by the code of a broken connection.
             case CURLE_RECV_ERROR where message.contains("CONNECT tunnel"): .proxy(detail)
             case CURLE_RECV_ERROR where Self.isAboutCertificate(message),
                 CURLE_SEND_ERROR where Self.isAboutCertificate(message):
                 .tls(detail)
             // The peer was gone before the request was sent.
             case CURLE_SEND_ERROR where message.contains("getpeername"): .reset(detail)
-            // A stream that was refused five times, each time on a new connection; or an answer that is none of HTTP/2.
+            // A stream that was refused five times, each time on a new connection; or a response that is not HTTP/2.
             case CURLE_RECV_ERROR where message.contains("Connection died, tried") || message.contains("nghttp2"):
                 .streamReset(detail)
             case CURLE_RECV_ERROR, CURLE_GOT_NOTHING: .reset(detail)
             case CURLE_HTTP2, CURLE_HTTP2_STREAM: .streamReset(detail)
             case CURLE_TOO_MANY_REDIRECTS: .tooManyRedirects(detail)
-            // The same code tells of status lines that are none: only a sentence on the "Protocol", or on the "URL scheme", is about the scheme.
+            // libcurl reports invalid status lines by the same code: only a message about the "Protocol" or the "URL
+            // scheme" is about the scheme.
             case CURLE_UNSUPPORTED_PROTOCOL
             where !message.lowercased().contains("protocol") && !message.contains("URL scheme"):
                 .protocolViolation(detail)
             case CURLE_UNSUPPORTED_PROTOCOL: .unsupportedScheme(detail)
             case CURLE_URL_MALFORMAT: .malformedURL(detail)
-            // Our own callbacks end a transfer by other words; what is left are contents that can't be decoded.
+            // The loop handles the ends that our own callbacks cause; what is left is content that can't be decoded.
             case CURLE_WRITE_ERROR:
                 .protocolViolation(
                     Detail(
@@ -169,14 +170,15 @@ extension TransferError {
             default: .other(detail)
             }
     }
-    /// Whether a peer says by an alert what it holds of this side's certificate, or that it wants one: in TLS 1.3 that comes after the handshake, in the
-    /// place of an answer (RFC 8446 §6.2).
+    /// Whether the peer's alert is about this side's certificate, or demands one: in TLS 1.3 it comes after the
+    /// handshake, in place of a response (RFC 8446 §6.2).
     private static func isAboutCertificate(_ message: String) -> Bool {
         ["certificate", "unknown ca", "access denied"].contains { message.contains(" alert ") && message.contains($0) }
     }
 
-    /// Whether the handshake of TLS came to an end that says nothing lasting of the certificate or of what the two sides are able to do: the connection
-    /// ended, or the peer told of a fault of its own, or that it serves nobody by that name, as some say where they are busy.
+    /// Whether the TLS handshake failed for a passing reason, not because of the certificate or of what the two sides
+    /// support: the connection ended, or the peer reported a fault of its own, or reported that it serves no host of that
+    /// name, as some peers do when they are busy.
     private static func isPassingInHandshake(_ message: String) -> Bool {
         [
             "Recv failure", "Send failure", "SSL_connect: ", "unexpected eof", "alert internal error",

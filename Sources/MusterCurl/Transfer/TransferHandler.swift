@@ -33,12 +33,13 @@ public protocol TransferHandler: AnyObject, Sendable {
     /// The next piece of the body, 1 byte to 16 KiB, valid only during the call.
     func body(_ bytes: UnsafeRawBufferPointer) -> BodyVerdict
 
-    /// No answer has come for a second, or for a further one. Returns whether the loop is to close its connections to the origin that nothing runs on until
-    /// one comes: the origin may serve nobody else before. `false` unless it is defined.
+    /// No answer has come for a second, or for a further second. Returns whether the loop is to close its idle
+    /// connections to the origin until an answer comes: the origin may serve no other connection before. The default is
+    /// `false`.
     func stalled() -> Bool
 
-    /// The answer, or the body, is slower than its limit allows. Returns whether the transfer fails for that; if not, the time of the limit begins anew.
-    /// `true` unless it is defined.
+    /// The answer, or the body, is slower than its limit allows. Returns whether the transfer fails; if not, the time of
+    /// the limit begins anew. The default is `true`.
     func isTooSlow() -> Bool
 
     /// The transfer is over. Called exactly once for every started transfer; nothing is called for it afterwards.
@@ -49,6 +50,6 @@ extension TransferHandler {
     /// Leaves the connections alone.
     public func stalled() -> Bool { false }
 
-    /// Bears nothing below the limit.
+    /// Fails the transfer.
     public func isTooSlow() -> Bool { true }
 }

@@ -2,7 +2,7 @@
 public enum BodyEnd: Sendable, Hashable {
     /// The body ended where its framing said (``BodyFraming/contentLength(_:)``, ``BodyFraming/chunked``), or there was none.
     case framed
-    /// The peer closed the connection, and nothing else could have told the end: possibly cut.
+    /// The peer closed the connection, which was the only possible sign of the end: the body may be cut.
     case connectionClosed
     /// The peer had more than the limit of ``HeadVerdict/accept(limit:lowSpeed:)``; exactly `limit` bytes were delivered.
     case surplus
@@ -39,7 +39,7 @@ public struct TransferStatistics: Sendable, Hashable {
     public var bytesUploaded: Int64 = 0
     /// Until the name was resolved.
     public var nameLookupTime: Duration = .zero
-    /// Until the TCP connection stood; zero on a reused connection.
+    /// Until the TCP connection was made; zero on a reused connection.
     public var connectTime: Duration = .zero
     /// Until the TLS handshake was over; zero without TLS or on a reused connection.
     public var tlsTime: Duration = .zero
@@ -49,7 +49,8 @@ public struct TransferStatistics: Sendable, Hashable {
     public var totalTime: Duration = .zero
     /// Whether no new connection was opened for it.
     public var connectionReused: Bool = false
-    /// Whether more had come than was asked for on the connection that the request was to go out on, so that it went out on a new one (row 28).
+    /// Whether the request was first meant for a reused connection on which the peer had sent surplus bytes, so that it
+    /// went out on a new one (row 28).
     public var followsSurplus: Bool = false
     /// How many redirects were followed.
     public var redirectCount: Int = 0

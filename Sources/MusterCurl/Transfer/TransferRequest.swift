@@ -1,4 +1,4 @@
-/// The least speed at which a response must come.
+/// The least speed that a response must have.
 public struct LowSpeedLimit: Sendable, Hashable {
     /// Bytes per second, on average over each `over`.
     public var bytesPerSecond: Int64
@@ -18,17 +18,18 @@ public enum HTTPVersionPreference: Sendable, Hashable {
     case http1
     /// HTTP/2 where the TLS handshake agrees on it, else HTTP/1.1; cleartext is HTTP/1.1.
     case http2OverTLS
-    /// As ``http2OverTLS``, on no connection that HTTP/1.1 was spoken on before: an origin that refuses that version may serve HTTP/2 (row 23).
+    /// As ``http2OverTLS``, but never on a connection that spoke HTTP/1.1 before: an origin that refuses HTTP/1.1 may
+    /// serve HTTP/2 (row 23).
     case http2AfterRefusal
     /// HTTP/2 without asking, in clear text too (RFC 9113 §3.3); a peer that does not speak it fails the transfer.
     case priorKnowledge
 }
 
-/// Through what a request goes.
+/// The proxy that a request uses.
 public enum ProxyChoice: Sendable, Hashable {
-    /// Straight to the host, whatever the environment says.
+    /// Directly to the host, regardless of the environment.
     case direct
-    /// As `http_proxy`, `https_proxy`, `no_proxy` and their like say.
+    /// The proxy that `http_proxy`, `https_proxy`, `no_proxy` and similar variables name.
     case environment
     /// Through this proxy, given as a URL (`http://`, `https://`, `socks5h://` …, credentials allowed).
     case url(String)
@@ -41,7 +42,7 @@ public struct ClientCertificate: Sendable, Hashable {
     /// The path of its private key.
     public var keyPath: String
 
-    /// Makes one.
+    /// Makes a certificate from the paths of its two files.
     public init(certificatePath: String, keyPath: String) {
         self.certificatePath = certificatePath
         self.keyPath = keyPath
@@ -51,26 +52,27 @@ public struct ClientCertificate: Sendable, Hashable {
 /// One request and the limits that it is carried out under.
 ///
 /// The schemes `ftp`, `ftps` (implicit TLS) and `sftp` take a GET without a body for one file; header fields and
-/// redirects have no meaning there. Their answer is told as an HTTP server would tell it, see
+/// redirects have no meaning there. Their response is presented as an HTTP server would send it, see
 /// ``ResponseHead/Version/notHTTP``.
 public struct TransferRequest: Sendable {
     /// An absolute URL with a scheme.
     public var url: String
     /// The method, a token of RFC 9110 §9.1, for example `GET`.
     public var method: String
-    /// Header fields to send, in order. A name that is not a token, or a line break or NUL in a value, fails the
-    /// transfer as `invalidRequest`. They go wherever redirects lead, but for Authorization and Cookie.
+    /// Header fields to send, in order. A name that is not a token, or a line break or NUL in a value, fails the transfer
+    /// as `invalidRequest`. They are sent wherever redirects lead, except Authorization and Cookie.
     public var headers: HeaderList
-    /// Further fields, for the URL's own origin alone: from the first redirect to another scheme, host or port on none of
+    /// Further fields, for the URL's own origin only: after the first redirect to another scheme, host or port none of
     /// them is sent, unless ``trustsRedirects`` is set.
     public var originHeaders: HeaderList
-    /// Whether the origins that redirects lead to are sent what is given for the URL's own one: ``originHeaders``,
+    /// Whether the origins that redirects lead to also get what is meant for the URL's own origin: ``originHeaders``,
     /// ``credentials`` and ``cookies``.
     public var trustsRedirects: Bool
     /// The byte positions to ask for (RFC 9110 §14.2), nil for the whole; nothing about an HTTP answer is checked.
     public var range: RangeSpec?
-    /// Whether a file of ftp is read from the first position of ``range`` on until the server ends it, whatever size that states: what comes shows whether
-    /// the server goes on where it is told to. The head is 206 without Content-Range then.
+    /// Whether an ftp file is read from the first position of ``range`` until the server ends it, whatever size the
+    /// server states: the bytes show whether the server begins at the position that it was told. The head is then 206
+    /// without Content-Range.
     public var readsToEnd: Bool
     /// What to send as the request's body.
     public var body: UploadBody
@@ -79,29 +81,29 @@ public struct TransferRequest: Sendable {
     /// How long the peer may take from the request to the end of its response head, for each hop; a 1xx response begins
     /// the time anew. While an upload makes progress, or waits for its source, the time does not run.
     public var firstByteTimeout: Duration
-    /// The same on a connection that was used before; nil for no other limit.
+    /// The same limit on a connection that was used before; nil to use ``firstByteTimeout`` there too.
     public var keptFirstByteTimeout: Duration?
     /// How long everything may take together, from the start; nil for no limit.
     public var deadline: Duration?
     /// The least speed once the response has begun; nil for no limit.
     public var lowSpeed: LowSpeedLimit?
-    /// What its body keeps to, all of them at once; the bytes of the body are counted, as they are delivered. Time that passes
-    /// because a budget is used up does not count against ``lowSpeed``.
+    /// The budgets that the body keeps to, all of them at once; body bytes are counted as they are delivered. Time that
+    /// passes because a budget is used up does not count against ``lowSpeed``.
     public var budgets: [ByteBudget]
     /// How many redirects to follow; 0 delivers a redirect as the final response.
     public var maxRedirects: Int
     /// The schemes that the URL may have, lowercase. A redirect may lead to those of them that are http or https.
     public var allowedSchemes: [String]
-    /// Asked for the numeric address of each connection before the request goes out on it, also for reused ones and for
+    /// Called with the numeric address of each connection before the request goes out on it, also for reused connections,
     /// redirects and the data connections of ftp; false fails the transfer as `refusedAddress`. nil allows all. Called on
-    /// the loop's thread. With a proxy it is the proxy's address that is seen.
+    /// the loop's thread. With a proxy it gets the address of the proxy.
     public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
     /// Asked before a redirect is followed, with the URL that it leads to; false fails the transfer as `refusedRedirect`, and
     /// nothing is sent there. nil allows all. Called on the loop's thread, so that it must not wait for anything.
     public var redirectAllowed: (@Sendable (_ url: String) -> Bool)?
     /// The User-Agent to send, nil for none. One in ``originHeaders`` takes its place.
     public var userAgent: String?
-    /// Whether it gets a new connection, though one may be idle.
+    /// Whether the request gets a new connection even if an idle one exists.
     public var isAlone: Bool
     /// Which HTTP version to offer.
     public var httpVersion: HTTPVersionPreference
@@ -117,7 +119,7 @@ public struct TransferRequest: Sendable {
     public var credentials: String?
     /// Whether there are credentials for an origin of HTTP, or may be.
     public var hasCredentials: Bool { credentials != nil || netrcFile != nil }
-    /// How ``credentials``, and what a netrc file has, are shown to an origin of HTTP.
+    /// How ``credentials``, or the entries of a netrc file, are sent to an HTTP origin.
     public var authentication: Authentication
     /// The value of a Cookie field for the URL's origin only. Cookies that responses set on the way are kept for the
     /// redirects of this one transfer (RFC 6265), whether or not there is a value here.
@@ -126,12 +128,12 @@ public struct TransferRequest: Sendable {
     public var cookieFile: String?
     /// A netrc file; each host of the transfer gets what the file has for it, unless ``credentials`` are given.
     public var netrcFile: String?
-    /// OpenSSH's known hosts, which a server of sftp must be among; nil for the user's own `~/.ssh/known_hosts`. A host that
-    /// is not in it, or has another key, and a file that cannot be read fail the transfer as `tls`.
+    /// OpenSSH's file of known hosts, which must list an sftp server; nil for the user's own `~/.ssh/known_hosts`. A host
+    /// that is not listed, or has another key, or a file that cannot be read fails the transfer as `tls`.
     public var knownHostsFile: String?
-    /// A private key to log in with at a server of sftp, without a passphrase; nil for none, also none of the user's own.
+    /// A private key without a passphrase for the login at an sftp server; nil for none, not even the user's own keys.
     public var privateKeyFile: String?
-    /// Through what the request goes.
+    /// The proxy that the request uses.
     public var proxy: ProxyChoice
 
     /// Makes a request with the defaults of Muster: 15 s to connect, 60 s to the first byte, no speed limit, 10
@@ -180,11 +182,11 @@ public struct TransferRequest: Sendable {
     }
 }
 
-/// How credentials are shown to an origin of HTTP (RFC 9110 §11).
+/// How credentials are sent to an HTTP origin (RFC 9110 §11).
 public enum Authentication: Sendable, Hashable {
     /// By Basic (RFC 7617), with the first request.
     case preemptive
-    /// By Digest (RFC 7616), or else by Basic, once the origin asks for it: one request more.
+    /// By Digest (RFC 7616), or else by Basic, once the origin asks for it: this costs one more request.
     case onChallenge
 }
 

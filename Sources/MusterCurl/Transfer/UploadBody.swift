@@ -1,6 +1,6 @@
-/// What an ``UploadSource`` answers.
+/// The answer of an ``UploadSource``.
 public enum UploadRead: Sendable, Hashable {
-    /// So many bytes were written into the buffer, at least 1 and at most its size.
+    /// This many bytes were written into the buffer, at least 1 and at most its size.
     case bytes(Int)
     /// Nothing there yet: ask again after ``CurlLoop/resume(_:)``.
     case pause
@@ -10,7 +10,7 @@ public enum UploadRead: Sendable, Hashable {
     case abort
 }
 
-/// A body that is pulled piece by piece as the peer takes it, so that its length needs no memory.
+/// A body that is pulled piece by piece as the peer takes it, so that a long one needs no more memory.
 ///
 /// Calls are made on the loop's thread and must not block. A source is read once: a request that would have to be sent
 /// again (a redirect that keeps the method, a dead reused connection) fails as `sendFailed`.

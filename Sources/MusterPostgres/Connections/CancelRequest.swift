@@ -19,16 +19,16 @@ final class CancelRequest: @unchecked Sendable {
 
     /// Sends the request and waits until the server has taken it. It blocks, for ever if the server hangs.
     func send() {
-        // Whether it came through shows in what becomes of the statement, hence the words of a failure are not needed.
+        // The result of the statement shows whether the request took effect, so the message of a failure is not needed.
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { message in
             _ = PQcancel(cancel, message.baseAddress, 256)
         }
     }
 }
 
-/// Carries a task's cancellation to the connection's thread while that waits for the server.
+/// Carries a task's cancellation to the connection's thread while the thread waits for the server.
 ///
-/// Statements are numbered, so that a cancellation that comes late cannot hit the statement after.
+/// Statements are numbered, so that a late cancellation cannot hit the next statement.
 final class Interruption: Sendable {
     private struct State {
         var statement: UInt64 = 0
@@ -53,7 +53,7 @@ final class Interruption: Sendable {
         }
     }
 
-    /// Says that the task that runs the statement is no longer wanted.
+    /// Notes that the task that runs the statement is cancelled, and wakes the connection's thread.
     func cancel(statement: UInt64) {
         let current = state.withLock { state in
             guard state.statement == statement else { return false }
@@ -69,7 +69,7 @@ final class Interruption: Sendable {
         state.withLock { $0.statement == statement && $0.cancelled }
     }
 
-    /// Whether a cancel request may still reach the server, and then hit whatever runs.
+    /// Whether a cancel request may still reach the server, and then hit the statement that runs by then.
     var requestIsUnderWay: Bool { state.withLock { $0.requestsUnderWay > 0 } }
 
     /// Sends a cancel request from a thread of its own, since that may block for as long as the server hangs.

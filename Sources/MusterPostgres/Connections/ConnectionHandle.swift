@@ -46,17 +46,16 @@ final class ConnectionHandle {
     /// The code of a FATAL message that came while no statement ran: the server has ended the session.
     var fatalNotice: SQLState? { notices.fatal }
 
-    /// The code behind a connection that was refused. While connecting there is no result to ask for it, only words;
-    /// they are asked to be verbose, and then have the code in a fixed place.
+    /// The SQLSTATE of a refused connection. While connecting there is no result that holds it, only a message; a verbose
+    /// message has the code in a fixed place.
     var connectSQLState: SQLState? { SQLState(inVerboseMessage: errorMessage) }
 
     /// Reads what came while no statement ran, and tells whether the server has ended the session.
     func hasHungUp() -> Bool {
-        // Twice: the server's last words come before the end of the stream. A healthy connection is not readable at
-        // all.
+        // Twice: the server's last message comes before the end of the stream. A healthy connection is not readable at all.
         for _ in 0..<2 where Polling.isReadable(socket) {
             if !consumeInput() { return true }
-            // Asking makes libpq parse what it read, which is what brings the last words to the notice receiver.
+            // This call makes libpq parse what it read, and hand the last message to the notice receiver.
             _ = isBusy
         }
         return isBad || notices.fatal != nil
@@ -118,7 +117,7 @@ final class ConnectionHandle {
         return Self.put(put)
     }
 
-    /// Ends a COPY; with a message the server is told to throw its rows away.
+    /// Ends a COPY; with a message the server discards its rows.
     func putCopyEnd(failure: String?) -> Put { Self.put(PQputCopyEnd(connection, failure)) }
 
     private static func put(_ code: Int32) -> Put {
@@ -164,7 +163,7 @@ private final class CString {
 /// Where the server's notices go: to the log, instead of stderr.
 private final class NoticeLog {
     private let logger: Logger
-    /// What the server said as it ended the session while no statement ran.
+    /// The code with which the server ended the session while no statement ran.
     private(set) var fatal: SQLState?
 
     init(logger: Logger) {

@@ -5,7 +5,7 @@ struct ConnectionTarget: Sendable {
     var settings: [(keyword: String, value: String)]
     var secrets: [String]
 
-    /// Replaces every secret in libpq's words.
+    /// Replaces every secret in a message of libpq.
     func redacting(_ message: String) -> String {
         var message = message
         for secret in secrets where !secret.isEmpty {
@@ -16,11 +16,11 @@ struct ConnectionTarget: Sendable {
 
     /// The servers of a configuration, in the order in which they are to be tried.
     ///
-    /// Several hosts are taken apart here, since libpq's asynchronous connecting has no time limit for each of them:
-    /// one that accepts and then says nothing would use up the time of all.
+    /// Several hosts are split here, since libpq's asynchronous connecting has no time limit per host: a host that
+    /// accepts and then stays silent would use up the time of all.
     static func all(of configuration: PostgresConfiguration) throws(PostgresError) -> [ConnectionTarget] {
         guard let given = parse(configuration.connectionString) else {
-            // libpq's words are left out: they can quote the piece that it could not read, which may be a password.
+            // libpq's message is left out: it can quote the part that it could not read, which may be a password.
             throw .connection(.init(kind: .badConfiguration, message: "the connection string cannot be read"))
         }
         var settings = given
@@ -32,7 +32,7 @@ struct ConnectionTarget: Sendable {
         setDefault("keepalives_count", "3")
         setDefault("tcp_user_timeout", "\(configuration.tcpUserTimeout.wholeMilliseconds)")
         setDefault("application_name", configuration.applicationName)
-        // A standby has the past of a database that is not in use there: nothing is to be read from it either.
+        // A standby may lag behind the primary, so nothing is read from it either.
         setDefault("target_session_attrs", "primary")
         settings["client_encoding"] = "UTF8"
         settings["options"] = [settings["options"], configuration.startupOptions]
@@ -76,7 +76,7 @@ struct ConnectionTarget: Sendable {
 }
 
 extension String {
-    /// libpq's words without line breaks, and without the place in PostgreSQL's source that verbose words name.
+    /// A message of libpq without line breaks, and without the place in PostgreSQL's source that a verbose message names.
     var oneLine: String {
         split(whereSeparator: \.isNewline)
             .map { $0.drop(while: \.isWhitespace) }

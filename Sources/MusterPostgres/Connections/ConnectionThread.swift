@@ -6,8 +6,8 @@ import SystemPackage
 /// The serial executor of a connection: one thread that may block in libpq, so that no thread of Swift's pool ever
 /// does.
 ///
-/// The thread keeps the executor alive until `stop()`, which the owning actor calls as it goes; jobs refer to their
-/// executor without owning it, and the last of them may still run then.
+/// The thread keeps the executor alive until `stop()`, which the owning actor calls when it is released. Jobs refer to
+/// their executor without owning it, and the last job may still run then.
 final class ConnectionThread: SerialExecutor {
     private struct Inbox {
         var jobs: [UnownedJob] = []
@@ -25,8 +25,9 @@ final class ConnectionThread: SerialExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        // Once the lock is free the job may run, and be the last one: the caller holds no reference to its executor, so that nothing of
-        // it may be touched after that. With others waiting already, the flag is up or the thread is about to look.
+        // Once the lock is free the job may run, and be the last one. The caller holds no reference to the executor, so
+        // nothing of the executor may be touched after that. If other jobs wait already, the flag is up or the thread is
+        // about to look.
         inbox.withLock { inbox in
             inbox.jobs.append(job)
             if inbox.jobs.count == 1 { flag.raise() }

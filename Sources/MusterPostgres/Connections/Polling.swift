@@ -11,7 +11,7 @@ enum Polling {
         case timedOut
     }
 
-    /// Waits until `descriptor` has one of `events`, `flag` is raised, or it is `deadline` (for ever if `nil`).
+    /// Waits until `descriptor` has one of `events`, `flag` is raised, or `deadline` has passed (for ever if `nil`).
     static func wait(
         for descriptor: Int32,
         events: Int32,

@@ -10,7 +10,7 @@ public struct PostgresConfiguration: Sendable {
     public var searchPath: [String] = []
     /// The server's own limit on a statement, as a second line behind our deadlines. `nil` leaves the server's setting.
     public var statementTimeout: Duration?
-    /// How long a transaction may stand idle before the server ends the session, so that a stopped coordinator (fault
+    /// How long a transaction may stay idle before the server ends the session, so that a stopped coordinator (fault
     /// F4) cannot hold its locks for ever. `nil` leaves the server's setting.
     public var idleInTransactionTimeout: Duration? = .seconds(60)
     /// How often the server looks, while a statement runs, whether its client is still there, so that a killed coordinator's
@@ -21,9 +21,9 @@ public struct PostgresConfiguration: Sendable {
     /// Further server settings for the session, such as `synchronous_commit`.
     public var settings: [String: String] = [:]
 
-    /// How long each host of the connection string may take to let us in.
+    /// How long connecting to each host of the connection string may take.
     public var connectTimeout: Duration = .seconds(10)
-    /// The deadline of a statement that names none.
+    /// The time limit of a statement without a deadline of its own.
     public var defaultTimeout: Duration = .seconds(30)
     /// How long, after a deadline or a cancellation, the server may take to confirm before the connection is closed.
     public var cancelGrace: Duration = .seconds(1)
@@ -37,7 +37,7 @@ public struct PostgresConfiguration: Sendable {
     /// Takes a connection string: a URI (`postgresql://…`) or keywords (`host=… dbname=…`), with several hosts if need
     /// be.
     ///
-    /// It is checked when a connection is opened. What it says about keepalives goes before the settings here.
+    /// It is checked when a connection is opened. Its keepalive settings take precedence over the settings here.
     public init(_ connectionString: String) {
         self.connectionString = connectionString
     }

@@ -23,8 +23,8 @@ public enum PostgresCopyFormat: Sendable, Hashable {
 extension PostgresConnection {
     /// Copies rows, which are encoded already, into a table.
     ///
-    /// A piece is taken from `pieces` only when the one before has gone to the server (back-pressure), and need not
-    /// end at the end of a row. When `pieces` throws, the server throws all rows away.
+    /// The next piece is taken from `pieces` only when the previous one has gone to the server (back-pressure). A piece
+    /// may end within a row. When `pieces` throws, the server discards all rows.
     ///
     /// - Parameter deadline: When to give up on all of it; by default after the configuration's `defaultTimeout`.
     /// - Returns: How many rows were copied.
@@ -162,13 +162,13 @@ extension PostgresConnection {
         }
     }
 
-    /// Tells the server to throw the rows away, whether or not the task is cancelled. The connection stays in use,
-    /// unless the server does not answer.
+    /// Tells the server to discard the rows, whether or not the task is cancelled. The connection stays in use, unless
+    /// the server does not answer.
     private func abortCopy() {
         guard case .copy(let withinTransaction) = usage else { return }
         usage = withinTransaction ? .transaction : .statements
         guard let handle else { return }
-        // The server's answer is an error that says what we just told it.
+        // The server answers with an error that repeats our message.
         let deadline = ContinuousClock.now + configuration.cancelGrace
         _ = try? finishCopy(
             handle,
@@ -188,7 +188,7 @@ extension PostgresConnection {
     ) throws -> Int {
         var put = handle.putCopyEnd(failure: failure)
         while put == .wouldBlock {
-            // The socket is full: what is buffered has to leave before the end can be said.
+            // The socket is full: buffered bytes must leave before the end of the COPY can be queued.
             switch Polling.wait(for: handle.socket, events: POLLIN | POLLOUT, flag: interruption.flag, until: deadline)
             {
             case .ready:
@@ -225,7 +225,7 @@ public struct PostgresCopyWriter {
         encoder.write(Int32(0))
     }
 
-    /// Writes one row. Throws `misuse(.wrongFieldCount)`, or whatever ends the COPY.
+    /// Writes one row. Throws `misuse(.wrongFieldCount)`, or the error that ended the COPY.
     public nonisolated(nonsending) mutating func write<each Field: PostgresEncodable>(
         _ fields: repeat each Field
     ) async throws {

@@ -14,9 +14,9 @@ extension PostgresConnection {
         try await query("SELECT pg_notify(\(channel), \(payload))", deadline: deadline)
     }
 
-    /// Waits until a notification is there, and returns all that are; none, if it got `deadline` first.
+    /// Waits for a notification, and returns all that have arrived; none if `deadline` passes first.
     ///
-    /// The connection's thread waits meanwhile, so that only a listener's own connection should be asked.
+    /// It blocks the connection's thread, so call it only on a listener's own connection.
     func notifications(until deadline: ContinuousClock.Instant) async throws -> [PostgresNotification] {
         try await interruptible { statement throws in
             let handle = try ready()

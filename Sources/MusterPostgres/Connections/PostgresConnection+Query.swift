@@ -3,8 +3,8 @@ import CLibpq
 extension PostgresConnection {
     /// Runs one statement and returns its rows.
     ///
-    /// Cancelling the task cancels the statement on the server. What was completed nonetheless is returned; what
-    /// became of a statement that threw `CancellationError` outside of a transaction is unknown.
+    /// Cancelling the task cancels the statement on the server. If the statement completes nonetheless, its rows are
+    /// returned. After a `CancellationError` outside of a transaction it is unknown whether the statement took effect.
     ///
     /// - Parameter deadline: When to cancel the statement; by default after the configuration's `defaultTimeout`. The
     ///   call returns within `cancelGrace` after it, even if the server hangs.
@@ -24,8 +24,7 @@ extension PostgresConnection {
 
     /// Runs a script of any number of statements, such as an embedded migration, in one round trip.
     ///
-    /// Unless the script says BEGIN itself, all of it is one transaction. It has no binds: give it nothing from
-    /// outside.
+    /// Unless the script says BEGIN itself, all of it is one transaction. It has no binds: never build it from outside input.
     public func simple(_ script: String, deadline: ContinuousClock.Instant? = nil) async throws {
         try await interruptible { statement throws in
             let handle = try ready()
@@ -52,8 +51,8 @@ extension PostgresConnection {
         try Task.checkCancellation()
         let statement = interruption.begin()
         return try await withTaskCancellationHandler {
-            // A closure that does not mention the actor would be taken for one that belongs to none, and would leave
-            // the actor's thread to block one of Swift's.
+            // A closure that does not mention the actor would not be isolated to it: it would leave the actor's thread,
+            // and block a thread of Swift's pool.
             try onOwnThread(statement, body)
         } onCancel: { [interruption] in
             interruption.cancel(statement: statement)
@@ -64,7 +63,7 @@ extension PostgresConnection {
         try body(statement)
     }
 
-    /// Whether the server has not hung up yet, as far as can be seen without asking it.
+    /// Whether the server has not hung up yet, as far as this is known without a round trip.
     func isAlive() -> Bool {
         guard let handle else { return false }
         guard !handle.hasHungUp() else {
@@ -74,7 +73,7 @@ extension PostgresConnection {
         return true
     }
 
-    /// The handle, if a statement can be sent now. Finds out, as cheaply as can be, whether the server has hung up.
+    /// The handle, if a statement can be sent now. Checks without a round trip whether the server has hung up.
     func ready() throws -> ConnectionHandle {
         guard let handle else {
             throw PostgresError.connection(
@@ -93,7 +92,7 @@ extension PostgresConnection {
         return handle
     }
 
-    /// What a connection that was lost before the statement was sent means: at most that the transaction is gone.
+    /// The outcome when the connection was lost before the statement was sent: at most, the transaction is gone.
     private var endedOutcome: PostgresError.Outcome { lostOutcome == .rolledBack ? .rolledBack : .none }
 
     func run(_ sql: SQL, statement: UInt64, deadline: ContinuousClock.Instant) throws -> PostgresRows {

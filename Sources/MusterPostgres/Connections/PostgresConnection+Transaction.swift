@@ -1,6 +1,6 @@
 import CLibpq
 
-/// How far transactions are kept apart.
+/// The isolation level of a transaction.
 public enum PostgresIsolation: Sendable, Hashable {
     /// Every statement sees what was committed before it began.
     case readCommitted

@@ -29,7 +29,7 @@ extension PostgresConnection {
         case complete
         /// The server waits for the rows of a COPY.
         case copyIn
-        /// The server would send the rows of a COPY, which nobody here reads.
+        /// The server would send the rows of a COPY, which this client does not read.
         case copyOut
         /// No answer came in time.
         case unresponsive
@@ -37,7 +37,7 @@ extension PostgresConnection {
 
     /// Sends something and waits until the server has answered all of it, or the deadline, or cancellation.
     ///
-    /// - Parameter outcome: What a connection that is lost meanwhile means for the statement.
+    /// - Parameter outcome: The outcome of the statement if the connection is lost meanwhile.
     func complete(
         _ handle: ConnectionHandle,
         statement: UInt64?,
@@ -46,7 +46,7 @@ extension PostgresConnection {
         acceptsCopy: Bool = false,
         send: () -> Bool
     ) throws -> [ResultHandle] {
-        // It blocks: nothing else may stand on this thread.
+        // It blocks, so it must run on the connection's own thread.
         assertIsolated()
         guard send() else {
             // libpq refuses without sending when it is out of memory, or finds that the connection is gone.
@@ -117,7 +117,7 @@ extension PostgresConnection {
             switch Polling.wait(for: descriptor, events: events, flag: interruption.flag, until: until) {
             case .ready:
                 if !handle.consumeInput() {
-                    // The socket is closed, hence nothing can block any more; libpq still has its last words.
+                    // The socket is closed, so nothing can block any more; libpq still holds the last results.
                     while results.count < 1_000, let result = handle.nextResult() {
                         results.append(result)
                     }
@@ -131,7 +131,7 @@ extension PostgresConnection {
             case .timedOut:
                 guard phase == .running else {
                     guard finished else { return .unresponsive }
-                    // What became of the statement is known, but the request may yet hit the next: let there be none.
+                    // The outcome of the statement is known, but the request may still hit a next one, so the connection is closed.
                     close()
                     return .complete
                 }
@@ -164,7 +164,7 @@ extension PostgresConnection {
             }
             let severity = result.diagnostic(DiagnosticField.severity)
             guard let severity, severity == "ERROR" else {
-                // FATAL or PANIC end the session; no severity at all means that these are libpq's words.
+                // FATAL or PANIC end the session; without a severity the message is libpq's own.
                 let sqlState = result.diagnostic(DiagnosticField.sqlState).map { SQLState(code: $0) }
                 let message = result.diagnostic(DiagnosticField.message) ?? result.errorMessage
                 throw broken(handle, kind: .lost, message: message, sqlState: sqlState, outcome: outcome)

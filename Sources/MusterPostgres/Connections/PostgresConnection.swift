@@ -5,7 +5,7 @@ import Synchronization
 /// One connection to PostgreSQL.
 ///
 /// The actor runs on a thread of its own, where libpq may wait without holding up any thread of Swift's pool. One
-/// statement runs at a time; who shares a connection among tasks shares its transaction too, so take one from a
+/// statement runs at a time. Tasks that share a connection share its transaction too, so take a connection from a
 /// `PostgresPool` instead. Notices of the server go to the log at debug level.
 public actor PostgresConnection {
     private nonisolated let thread: ConnectionThread
@@ -18,7 +18,7 @@ public actor PostgresConnection {
     /// `nil` once the connection is closed or broken.
     var handle: ConnectionHandle?
     var statements: StatementCache
-    /// How the connection is being used, as far as a statement's fate depends on it.
+    /// How the connection is being used, as far as the outcome of a statement depends on it.
     var usage = Usage.statements
 
     enum Usage: Equatable {
@@ -50,7 +50,7 @@ public actor PostgresConnection {
         thread.stop()
     }
 
-    /// Connects to the first server of the configuration that lets us in.
+    /// Connects to the first server of the configuration that accepts the connection.
     ///
     /// - Parameter deadline: When to give up; by default `connectTimeout` for each host.
     /// - Throws: `PostgresError.connection`, or `CancellationError`. Name resolution cannot be interrupted.
@@ -65,7 +65,7 @@ public actor PostgresConnection {
         return connection
     }
 
-    /// Closes the connection. What runs in it at the time has ended before, since statements run one after the other.
+    /// Closes the connection. A running statement ends first, since statements run one after the other.
     public func close() {
         handle = nil
         condition.set(.broken)
@@ -95,7 +95,7 @@ final class ConnectionCondition: Sendable {
 
     var current: Condition { state.withLock { $0 } }
 
-    /// Notes a change. Neither broken nor retiring ever heals.
+    /// Notes a change. `broken` is final, and `retiring` changes only to `broken`.
     func set(_ new: Condition) {
         state.withLock { state in
             switch state {

@@ -1,7 +1,7 @@
-/// Which statements a connection has prepared, by text and bind types; bounded, least recently used first out.
+/// Which statements a connection has prepared, by text and bind types; bounded, the least recently used is evicted first.
 ///
-/// A statement is prepared when it is used the second time: preparing costs a round trip, which a statement that never
-/// comes back would pay for nothing.
+/// A statement is prepared when it is used the second time: preparing costs a round trip, which would be wasted on a
+/// statement that is never used again.
 struct StatementCache {
     struct Key: Hashable {
         var text: String
@@ -34,7 +34,7 @@ struct StatementCache {
     private var entries: [Key: Entry] = [:]
     private var uses: UInt64 = 0
     private var names: UInt64 = 0
-    /// Statements that the server still holds, but nobody will ask for any more.
+    /// Statements that the server still holds, but that will not be used any more.
     private(set) var discarded: [String] = []
 
     init(limit: Int) {
@@ -64,12 +64,12 @@ struct StatementCache {
         }
     }
 
-    /// The server has prepared it.
+    /// Notes that the server has prepared a statement.
     mutating func didPrepare(_ key: Key, name: String) {
         entries[key] = .prepared(name: name, lastUse: uses)
     }
 
-    /// The server can no longer run it; `stillThere` says whether it still holds the name.
+    /// Notes that the server can no longer run a statement; `stillThere` says whether it still holds the name.
     mutating func forget(_ key: Key, stillThere: Bool) {
         if case .prepared(let name, _) = entries.removeValue(forKey: key), stillThere {
             discarded.append(name)

@@ -8,7 +8,7 @@ public enum PostgresError: Error, Sendable, Hashable {
     case connection(Connection)
     /// Time ran out, and the connection is still in order.
     case deadlineExceeded(Stage)
-    /// A column is not what the caller takes it for.
+    /// A column cannot be read as the type that was asked for.
     case decoding(Decoding)
     /// The caller did something that cannot be done.
     case misuse(Misuse)
@@ -17,11 +17,11 @@ public enum PostgresError: Error, Sendable, Hashable {
     /// COMMIT was answered by ROLLBACK: a statement had failed and its error was swallowed. Nothing was committed.
     case rolledBack
 
-    /// What may have become of a statement whose answer never came (fault F6).
+    /// The possible effect of a statement whose answer never came (fault F6).
     public enum Outcome: Sendable, Hashable {
         /// It had no effect: it was never sent, or was refused.
         case none
-        /// It stood in a transaction that cannot have been committed.
+        /// It was part of a transaction that cannot have been committed.
         case rolledBack
         /// It was sent, and may have been committed or not.
         case unknown
@@ -29,19 +29,19 @@ public enum PostgresError: Error, Sendable, Hashable {
 
     /// An error that the server reported.
     public struct Server: Sendable, Hashable {
-        /// The code.
+        /// The code of the error.
         public var sqlState: SQLState
         /// The primary message, in the server's language.
         public var message: String
         /// The detail, which may quote values of the offending row.
         public var detail: String?
-        /// The hint.
+        /// The server's hint on what to do about it.
         public var hint: String?
         /// The schema of the object.
         public var schema: String?
         /// The table of the object.
         public var table: String?
-        /// The column.
+        /// The column that the error is about.
         public var column: String?
         /// The constraint (or unique index) that was violated.
         public var constraint: String?
@@ -51,10 +51,10 @@ public enum PostgresError: Error, Sendable, Hashable {
         public var position: Int?
         /// The function of PostgreSQL's source that reported it; tells errors with the same code apart in any language.
         public var routine: String?
-        /// What may have become of the statement.
+        /// The possible effect of the statement.
         public var outcome: Outcome
 
-        /// An error of this code and message, without more.
+        /// An error of this code and message, without further fields.
         public init(sqlState: SQLState, message: String, outcome: Outcome = .none) {
             self.sqlState = sqlState
             self.message = message
@@ -68,23 +68,23 @@ public enum PostgresError: Error, Sendable, Hashable {
         public enum Kind: Sendable, Hashable {
             /// The connection string or a setting cannot be used.
             case badConfiguration
-            /// No server could be reached, or none let us in.
+            /// No server could be reached, or none accepted the connection.
             case unreachable
             /// The connection was there and is gone.
             case lost
             /// The server did not even answer a cancel request in time; the connection was closed.
             case unresponsive
-            /// A thread or descriptor could not be had.
+            /// No thread or descriptor was left.
             case outOfResources
         }
 
         /// What happened to it.
         public var kind: Kind
-        /// libpq's words, with passwords taken out.
+        /// libpq's message, with passwords removed.
         public var message: String
         /// The server's code, if it sent one before the end (such as 57P01, or 28P01 for a wrong password).
         public var sqlState: SQLState?
-        /// What may have become of the statement.
+        /// The possible effect of the statement.
         public var outcome: Outcome
 
         /// A failure of a connection.
@@ -151,7 +151,8 @@ extension PostgresError {
         }
     }
 
-    /// Whether a connection could not be made since no server is there, or it takes none yet: it may a moment later.
+    /// Whether a connection could not be made because no server is there, or the server takes none yet: a later attempt
+    /// may succeed.
     public var isOutage: Bool {
         guard case .connection(let connection) = self, connection.kind == .unreachable else { return false }
         return switch connection.sqlState {
@@ -168,7 +169,7 @@ extension PostgresError {
         }
     }
 
-    /// What may have become of the statement.
+    /// The possible effect of the statement.
     public var outcome: Outcome {
         switch self {
         case .server(let server): server.outcome
@@ -178,7 +179,7 @@ extension PostgresError {
         }
     }
 
-    /// Whether the statement may have been committed without our learning it: run the same idempotent statement again.
+    /// Whether the statement may have been committed although its answer was lost: run the same idempotent statement again.
     public var outcomeUnknown: Bool { outcome == .unknown }
 
     /// Whether running the whole transaction again is safe and may well succeed.
@@ -201,8 +202,8 @@ extension PostgresError {
         }
     }
 
-    /// Whether the server refused the statement for what is in it, as it would every time: a value that no column can hold, a
-    /// constraint, a sum that overflows, a row that is too large for its index.
+    /// Whether the server refused the statement because of its data, and would refuse it every time: a value that no
+    /// column can hold, a constraint, a sum that overflows, a row that is too large for its index.
     public var isOfData: Bool {
         switch self {
         case .server(let server): server.sqlState.isOfData
@@ -210,9 +211,10 @@ extension PostgresError {
         }
     }
 
-    /// Whether it tells that files of the database are damaged or gone: data or an index that is corrupt, a file or a database that is not there, or what
-    /// PostgreSQL calls an internal error (class XX), which has no other cause where nobody changes tables meanwhile. A file that can't be written, such as
-    /// the "init file" of a first client, is such an error too, and says that the disk is full.
+    /// Whether the error means that files of the database are damaged or gone: corrupt data or a corrupt index, a missing
+    /// file or database, or what PostgreSQL calls an internal error (class XX), which has no other cause while tables are
+    /// not changed. An error of this class about a file that can't be written, such as the "init file" of a first client,
+    /// does not count: it means that the disk is full.
     public var isDamage: Bool {
         guard let code = sqlState?.code else { return false }
         return ["58P01", "3D000"].contains(code) || code.hasPrefix("XX") && !"\(self)".contains("could not write")

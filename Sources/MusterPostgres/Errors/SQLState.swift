@@ -14,13 +14,13 @@ public enum SQLState: Hashable, Sendable {
     case deadlockDetected
     /// 57014: the statement was cancelled, by a request or by `statement_timeout`.
     case queryCanceled
-    /// 55P03: a lock was not to be had at once, or within `lock_timeout`.
+    /// 55P03: a lock was not available at once, or within `lock_timeout`.
     case lockNotAvailable
     /// 25006: the server, or the transaction, is read-only, as a standby or a demoted primary is.
     case readOnly
     /// 25P02: an earlier statement of the transaction failed.
     case inFailedTransaction
-    /// 25P03: the session was closed since its transaction stood idle for too long.
+    /// 25P03: the session was closed since its transaction was idle for too long.
     case idleInTransactionTimeout
     /// 57P01: the server is being shut down, or an administrator ended the session.
     case adminShutdown
@@ -99,7 +99,7 @@ public enum SQLState: Hashable, Sendable {
     /// Whether the code says that the server lacks something: disk, memory or connections (class 53).
     public var isOfResources: Bool { code.hasPrefix("53") }
 
-    /// Finds the code in libpq's verbose words, `FATAL:  28P01: …`; the last one, if several addresses were tried.
+    /// Finds the code in a verbose message of libpq, `FATAL:  28P01: …`; the last one, if several addresses were tried.
     init?(inVerboseMessage message: String) {
         let parts = message.split(separator: ":", omittingEmptySubsequences: false)
         let codes = parts.dropFirst().filter { part in

@@ -1,16 +1,16 @@
 public import Logging
 
-/// What a listener hears.
+/// An event of a listener.
 public enum PostgresListenerEvent: Sendable, Hashable {
-    /// Listening has begun: what is notified from now on will be heard. Look once at what was there before.
+    /// Listening has begun: notifications from now on will be received. Look once for earlier changes.
     case listening
     /// The connection had been lost and is there again: notifications may have been missed, so look again (fault F14).
     case reconnected
-    /// A notification.
+    /// A notification arrived.
     case notification(PostgresNotification)
 }
 
-/// Listens to channels on a connection of its own, and connects again, with backoff, whenever that is lost.
+/// Listens to channels on a connection of its own, and connects again, with backoff, whenever the connection is lost.
 ///
 ///     for await event in PostgresListener(configuration, channels: ["work"]) { … }
 ///
@@ -19,7 +19,7 @@ public enum PostgresListenerEvent: Sendable, Hashable {
 public struct PostgresListener: AsyncSequence, Sendable {
     /// What the sequence yields.
     public typealias Element = PostgresListenerEvent
-    /// Failures are survived, not thrown.
+    /// The listener recovers from failures instead of throwing them.
     public typealias Failure = Never
 
     private let configuration: PostgresConfiguration
@@ -54,7 +54,7 @@ public struct PostgresListener: AsyncSequence, Sendable {
     /// The iterator over events. Dropping it closes the connection.
     public struct Iterator: AsyncIteratorProtocol {
         private enum State {
-            /// Not connected; so many attempts failed since the connection was there. Exits: `connected`.
+            /// Not connected; `failures` attempts failed since the last connection. Exits: `connected`.
             case disconnected(failures: Int)
             /// Listening. Exits: `disconnected`.
             case connected(PostgresConnection)
@@ -111,7 +111,7 @@ public struct PostgresListener: AsyncSequence, Sendable {
             } catch {
                 state = .disconnected(failures: failures + 1)
                 if !Task.isCancelled {
-                    // What keeps it is said once.
+                    // Only the first failure is a warning.
                     listener.logger.log(
                         level: failures == 0 ? .warning : .debug, "PostgreSQL listener cannot connect",
                         metadata: [LogKey.error: "\(error)"])
@@ -127,7 +127,7 @@ public struct PostgresListener: AsyncSequence, Sendable {
                 heard = try await connection.notifications(until: .now + listener.checkInterval)
                 nextHeard = 0
                 if heard.isEmpty {
-                    // Silence may mean that nobody notified, or that nobody is there.
+                    // Silence may mean that there was no notification, or that the server is gone.
                     let deadline = ContinuousClock.now + listener.configuration.connectTimeout
                     try await connection.query("SELECT 1", deadline: deadline)
                 }
@@ -135,7 +135,7 @@ public struct PostgresListener: AsyncSequence, Sendable {
                 guard !Task.isCancelled else { return }
                 listener.logger.warning("PostgreSQL listener lost its connection", metadata: [LogKey.error: "\(error)"])
                 await connection.close()
-                // Not at once, in case that the server takes connections only to drop them.
+                // With a delay, in case the server accepts connections only to drop them.
                 state = .disconnected(failures: 1)
             }
         }

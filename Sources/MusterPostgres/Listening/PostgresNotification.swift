@@ -1,6 +1,6 @@
-/// What `NOTIFY` sent.
+/// A message that `NOTIFY` sent.
 public struct PostgresNotification: Sendable, Hashable {
-    /// The channel.
+    /// The channel on which it was sent.
     public var channel: String
     /// The payload, empty if there is none; at most 7,999 bytes.
     public var payload: String

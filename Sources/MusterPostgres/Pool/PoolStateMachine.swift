@@ -1,8 +1,8 @@
-/// Who has which connection, who waits, and who may open another: the pool without its I/O.
+/// The pool without its I/O: which caller has which connection, which callers wait, and which caller may open another connection.
 ///
-/// Callers do the work themselves: who asks for a connection that does not exist yet is told to open it. After a
-/// failure to connect, one caller at a time tries again, at the head of the queue and after a backoff. Connections go
-/// to waiters in the order in which they came.
+/// Callers do the work themselves: a caller that asks for a connection that does not exist yet is told to open it. After
+/// a failure to connect, one caller at a time tries again, at the head of the queue and after a backoff. Connections go
+/// to waiters in the order in which the waiters came.
 struct PoolStateMachine {
     typealias Instant = ContinuousClock.Instant
 
@@ -23,37 +23,37 @@ struct PoolStateMachine {
         var minimum: Int
         var maximum: Int
         var waiters: Int
-        /// After how long unused a connection beyond the minimum is closed.
+        /// How long a connection beyond the minimum may stay unused before it is closed.
         var idleTimeout: Duration
         var backoff: PostgresBackoff
     }
 
     private enum Slot {
-        /// Somebody is opening it. Exits: `lent` (opened), gone (failed).
+        /// A caller is opening it. Exits: `lent` (opened), gone (failed).
         case opening
-        /// Somebody uses it. Exits: `idle` or `lent` again (released), gone (broken).
+        /// A caller uses it. Exits: `idle` or `lent` again (released), gone (broken).
         case lent
-        /// Nobody uses it. Exits: `lent`, gone (too long unused, shutdown).
+        /// No caller uses it. Exits: `lent`, gone (too long unused, shutdown).
         case idle(since: Instant)
     }
 
     private enum Health {
         /// The last attempt to connect succeeded. Exits: `failing`.
         case well
-        /// So many attempts failed in a row. Exits: `well` when one succeeds.
+        /// `count` attempts failed in a row. Exits: `well` when one succeeds.
         case failing(count: Int, nextAttempt: Instant)
     }
 
     private enum Life {
         /// Connections are given out. Exits: `ending`.
         case running
-        /// None is given out any more; those that are lent are closed as they return.
+        /// No connection is given out any more; lent connections are closed when they return.
         case ending
     }
 
     private let limits: Limits
     private var slots: [ConnectionID: Slot] = [:]
-    /// Idle connections; the one used last is at the end, and goes first, so that the others can become old.
+    /// Idle connections. The most recently used connection is at the end and is lent first, so that the others can expire.
     private var idle: [ConnectionID] = []
     /// In order of arrival.
     private var waiters: [Ticket] = []
@@ -86,7 +86,7 @@ struct PoolStateMachine {
         case open(ConnectionID)
         /// Wait to be told; if nothing came until the instant, ask again with the same ticket.
         case wait(until: Instant?)
-        /// Too many wait.
+        /// Too many callers wait.
         case refuse
         /// The pool is shut down.
         case shutDown
@@ -123,7 +123,7 @@ struct PoolStateMachine {
         return .wait(until: nil)
     }
 
-    /// A waiter gave up. Returns who should ask again because of it.
+    /// Removes a waiter that gave up. Returns the waiters that should ask again because of it.
     mutating func leave(_ ticket: Ticket, now: Instant) -> [Ticket] {
         forget(ticket)
         return entitled(now: now)
@@ -176,7 +176,7 @@ struct PoolStateMachine {
             return .wake(entitled(now: now))
         case .temporary:
             noteFailure(now: now, random: random)
-            // The head must learn how long to wait now.
+            // The head of the queue must learn the new delay.
             return .wake(Array(waiters.prefix(1)))
         case .permanent:
             noteFailure(now: now, random: random)
@@ -219,10 +219,10 @@ struct PoolStateMachine {
         return .keep
     }
 
-    /// Which connections were unused for too long: close them. They count no more.
+    /// Removes the connections that were unused for too long, and returns them to be closed.
     mutating func expire(now: Instant) -> [ConnectionID] {
         var expired: [ConnectionID] = []
-        // The one that was unused for longest stands first.
+        // The connection that was unused for longest comes first.
         while slots.count > limits.minimum, let id = idle.first, case .idle(let since) = slots[id],
             since + limits.idleTimeout <= now
         {
@@ -271,7 +271,7 @@ struct PoolStateMachine {
         }
     }
 
-    /// Waiters that would get something if they asked now, or have to be told of another time to ask.
+    /// The waiters that would get a connection if they asked now, or need a new time to ask.
     private func entitled(now: Instant) -> [Ticket] {
         switch health {
         case .well: Array(waiters.prefix(max(0, limits.maximum - slots.count)))

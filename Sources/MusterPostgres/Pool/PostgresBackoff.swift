@@ -21,13 +21,12 @@ public struct PostgresBackoff: Sendable, Hashable {
 
     /// For connecting.
     public static let connecting = PostgresBackoff(base: .milliseconds(100), cap: .seconds(5))
-    /// For transactions that lost against another.
+    /// For transactions that lost a conflict with another.
     public static let transactions = PostgresBackoff(base: .milliseconds(10), cap: .milliseconds(500))
 
     /// The delay before another try, after `failures` in a row (from 1).
     ///
-    /// - Parameter random: In `0..<1`. Half of the delay is random, so that those who failed together do not return
-    ///   together.
+    /// - Parameter random: In `0..<1`. Half of the delay is random, so that callers that failed together do not return together.
     public func delay(afterFailures failures: Int, random: Double) -> Duration {
         let doublings = min(max(failures - 1, 0), 30)
         let longest = min(cap, base * (1 << doublings))
@@ -35,16 +34,16 @@ public struct PostgresBackoff: Sendable, Hashable {
     }
 }
 
-/// Time and chance, as the pool and the listener see them. Tests give their own.
+/// The clock and the random numbers of the pool and the listener. Tests give their own.
 public struct PostgresTiming: Sendable {
-    /// What time it is.
+    /// The current time.
     public var now: @Sendable () -> ContinuousClock.Instant
     /// Waits until then; throws `CancellationError` when the task is cancelled.
     public var sleep: @Sendable (_ until: ContinuousClock.Instant) async throws -> Void
     /// A number in `0..<1`.
     public var random: @Sendable () -> Double
 
-    /// Takes the three functions.
+    /// Makes a timing from its three functions.
     public init(
         now: @escaping @Sendable () -> ContinuousClock.Instant,
         sleep: @escaping @Sendable (_ until: ContinuousClock.Instant) async throws -> Void,

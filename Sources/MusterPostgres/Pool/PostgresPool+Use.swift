@@ -3,8 +3,8 @@ import Logging
 extension PostgresPool {
     /// Runs one statement on any connection.
     ///
-    /// A connection that the server closed while nobody used it is replaced unnoticed; a statement that may have run is
-    /// never repeated.
+    /// A connection that the server closed while it was idle is replaced without an error; a statement that may have run
+    /// is never repeated.
     ///
     /// - Parameter deadline: For waiting and running together; by default `acquireTimeout`, then the configuration's
     ///   `defaultTimeout`.
@@ -24,7 +24,7 @@ extension PostgresPool {
             } catch PostgresError.connection(let error)
                 where error.kind == .lost && error.outcome == .none && replaced <= limits.maximumConnections
             {
-                // After a restart of the server all idle connections are dead, hence as many tries as there can be.
+                // After a restart of the server all idle connections are dead, so there are as many tries as connections.
                 await release(loan)
                 replaced += 1
             } catch {

@@ -3,17 +3,18 @@ import Synchronization
 
 /// A bounded number of connections, opened when they are needed and lent in the order of asking.
 ///
-/// It has no task of its own: who needs a connection opens it. `shutdown()` waits until all are back and closed.
+/// It has no task of its own: the caller that needs a connection opens it. `shutdown()` waits until all connections are
+/// returned and closed.
 public final class PostgresPool: Sendable {
     /// The limits of a pool.
     public struct Limits: Sendable {
-        /// How many connections stay open although nobody uses them.
+        /// How many unused connections stay open.
         public var minimumConnections = 0
         /// How many connections there are at most.
         public var maximumConnections = 8
         /// How many callers may wait at once; the next is refused.
         public var maximumWaiters = 10_000
-        /// After how long unused a connection beyond the minimum is closed (looked at when another one comes back).
+        /// How long a connection beyond the minimum may stay unused before it is closed (checked when another is returned).
         public var idleTimeout: Duration = .seconds(300)
         /// How long a caller waits for a connection if it names no deadline.
         public var acquireTimeout: Duration = .seconds(10)
@@ -28,7 +29,7 @@ public final class PostgresPool: Sendable {
         }
     }
 
-    /// What is lent: a connection and its number in the state machine.
+    /// A lent connection, and its number in the state machine.
     struct Loan: Sendable {
         let id: PoolStateMachine.ConnectionID
         let connection: PostgresConnection
@@ -39,19 +40,19 @@ public final class PostgresPool: Sendable {
         case use(Loan)
         /// Ask again.
         case askAgain
-        /// There will be none.
+        /// There will be no connection.
         case fail(PostgresError)
     }
 
     struct State {
         var machine: PoolStateMachine
-        /// Connections that nobody uses.
+        /// Connections that no caller uses.
         var idle: [PoolStateMachine.ConnectionID: PostgresConnection] = [:]
         var waiting: [PoolStateMachine.Ticket: CheckedContinuation<Word, Never>] = [:]
-        /// Words for waiters that were on their way to waiting.
+        /// Answers for waiters that have not begun to wait yet.
         var early: [PoolStateMachine.Ticket: Word] = [:]
         var drained: [CheckedContinuation<Void, Never>] = []
-        /// Why connecting failed last, for those whose time runs out meanwhile.
+        /// The last failure to connect, for callers whose deadline passes meanwhile.
         var lastFailure: PostgresError?
     }
 
@@ -66,7 +67,7 @@ public final class PostgresPool: Sendable {
     /// Makes an empty pool.
     ///
     /// - Parameters:
-    ///   - onFailure: told every error that somebody got who used a connection, or had to do without one; it must not block.
+    ///   - onFailure: gets every error of a caller that used a connection, or could not get one; it must not block.
     ///   - prepare: is run on every connection before it is lent for the first time. When it throws, the connection
     ///     is closed, and the caller that asked for it gets the error.
     public init(
@@ -100,7 +101,7 @@ public final class PostgresPool: Sendable {
     /// How many callers wait for a connection.
     public var waiterCount: Int { state.withLock { $0.machine.waiterCount } }
 
-    /// Lends no more connections, waits until all that are lent are back, and closes them. May be called repeatedly.
+    /// Lends no more connections, waits until all lent ones are returned, and closes them. May be called repeatedly.
     public func shutdown() async {
         let (closing, waking) = state.withLock { state in
             let effect = state.machine.shutDown()
@@ -151,8 +152,8 @@ public final class PostgresPool: Sendable {
         }
     }
 
-    /// Decides under one lock whether a waiter got something, gives up, or goes on: a connection that was handed to it
-    /// while it was about to give up would otherwise belong to nobody.
+    /// Decides under one lock whether a waiter got a connection, gives up, or goes on: otherwise a connection that is
+    /// handed to it while it gives up would be lost.
     private func nextStep(_ ticket: PoolStateMachine.Ticket, deadline: ContinuousClock.Instant) -> Step {
         let now = timing.now()
         let isCancelled = Task.isCancelled
@@ -165,7 +166,7 @@ public final class PostgresPool: Sendable {
             guard !isCancelled, now < deadline else {
                 let waking = state.machine.leave(ticket, now: now).compactMap { state.tell($0, .askAgain) }
                 if isCancelled { return (.fail(CancellationError()), waking) }
-                // Who waited for a server that is down wants to know that, rather than that no connection was free.
+                // If the server is down, the caller gets that failure, rather than that no connection was free.
                 return (.fail(state.lastFailure ?? .deadlineExceeded(.waitingForConnection)), waking)
             }
             switch state.machine.ask(ticket, now: now) {
@@ -245,7 +246,7 @@ public final class PostgresPool: Sendable {
                 }
             return (isFirst, waking + state.takeDrained())
         }
-        // Said once for each time that it is away: many ask meanwhile, again and again.
+        // A warning once per outage: many callers ask again and again meanwhile.
         if let error {
             let level: Logger.Level = isFirst ? .warning : .debug
             logger.log(level: level, "PostgreSQL cannot be reached", metadata: [LogKey.error: "\(error)"])
@@ -253,7 +254,7 @@ public final class PostgresPool: Sendable {
         waking.forEach { $0.resume() }
     }
 
-    /// Waits for a word, until an instant, or the task's cancellation; both end as `askAgain`.
+    /// Waits for an answer, until an instant, or the task's cancellation; the latter two end as `askAgain`.
     private func wait(_ ticket: PoolStateMachine.Ticket, until: ContinuousClock.Instant) async -> Word {
         await withTaskGroup(of: Word.self) { group in
             group.addTask { await self.word(for: ticket) }
@@ -264,7 +265,7 @@ public final class PostgresPool: Sendable {
             }
             var word = Word.askAgain
             for await next in group {
-                // A connection that was handed over while time ran out must not be lost, hence both words are heard.
+                // A connection that was handed over while time ran out must not be lost, so both results are read.
                 switch next {
                 case .use, .fail: word = next
                 case .askAgain: break
@@ -331,7 +332,7 @@ extension PostgresPool {
 }
 
 extension PostgresPool.State {
-    /// Says a word to a waiter. If it is not waiting yet, it finds the word when it gets there.
+    /// Gives an answer to a waiter. A waiter that does not wait yet finds the answer when it begins to.
     mutating func tell(_ ticket: PoolStateMachine.Ticket, _ word: PostgresPool.Word) -> PostgresPool.Wakeup? {
         guard let continuation = waiting.removeValue(forKey: ticket) else {
             early[ticket] = word
@@ -340,7 +341,7 @@ extension PostgresPool.State {
         return PostgresPool.Wakeup { continuation.resume(returning: word) }
     }
 
-    /// Those who wait for the end of a shutdown, once it has come.
+    /// The callers that wait for the end of a shutdown, once it has come.
     mutating func takeDrained() -> [PostgresPool.Wakeup] {
         guard machine.isDrained else { return [] }
         defer { drained = [] }

@@ -47,7 +47,7 @@ final class ResultHandle: @unchecked Sendable {
         PQresultErrorField(result, field).map { String(cString: $0) }
     }
 
-    /// libpq's own words, for errors that did not come from the server.
+    /// libpq's own message, for errors that did not come from the server.
     var errorMessage: String {
         PQresultErrorMessage(result).map { String(cString: $0) } ?? ""
     }

@@ -18,7 +18,7 @@ extension SQL: ExpressibleByStringInterpolation {
             sql = SQL(unsafeRaw: "")
         }
 
-        /// Appends text that stood in the source.
+        /// Appends literal text of the source.
         public mutating func appendLiteral(_ literal: StaticString) {
             sql.append(text: literal.description)
         }
@@ -28,7 +28,7 @@ extension SQL: ExpressibleByStringInterpolation {
             sql.append(bind: value)
         }
 
-        /// Binds a value or NULL. An overload of its own, since the compiler takes an optional elsewhere for a slip.
+        /// Binds a value or NULL. A separate overload, since the compiler warns of an optional in a plain interpolation.
         public mutating func appendInterpolation<Value>(_ value: Value?) where Value?: PostgresEncodable {
             sql.append(bind: value)
         }

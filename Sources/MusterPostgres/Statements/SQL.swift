@@ -3,7 +3,7 @@
 ///     let sql: SQL = "SELECT name FROM tasks WHERE id = ANY(\(ids)) AND state = \(state)"
 ///
 /// becomes `… id = ANY($1) AND state = $2`. Literals are `StaticString`s, so that a run-time string cannot become SQL
-/// text by accident: `init(unsafeRaw:)` is the only door, for migrations that are embedded in the executable.
+/// text by accident: only `init(unsafeRaw:)` takes one, for migrations that are embedded in the executable.
 public struct SQL: Sendable {
     /// The pieces of text around the binds: always one more than there are binds.
     private(set) var pieces: [String]

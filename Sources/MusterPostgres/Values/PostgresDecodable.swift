@@ -12,17 +12,17 @@ public enum PostgresDecodingProblem: Error, Hashable, Sendable {
     case wrongType(PostgresType)
     /// The value does not fit the requested type.
     case outOfRange
-    /// The text is none of those that a closed set has; the first 64 characters of it.
+    /// The text is not in the closed set; this is its first 64 characters.
     case unknownText(String)
     /// The bytes are not what the type's binary format promises.
     case malformed
-    /// No column bears this name, or has this index.
+    /// No column has this name or index.
     case noSuchColumn
 }
 
 /// One field of a result, still in PostgreSQL's binary format.
 ///
-/// It keeps the result alive that its bytes stand in, so that nothing is copied until a Swift value is made of it.
+/// It keeps alive the result that holds its bytes, so that nothing is copied until a Swift value is made of it.
 public struct PostgresValue {
     private let owner: ResultHandle
     private let start: UnsafeRawPointer?
@@ -70,7 +70,7 @@ public struct PostgresValue {
         case .int4: wide = Int64(try integer(Int32.self))
         case .int2: wide = Int64(try integer(Int16.self))
         default:
-            // NULL says more than the type when both are wrong, since it is what the caller has to fix first.
+            // If both are wrong, NULL is reported rather than the type, since the caller has to fix that first.
             throw isNull ? .unexpectedNull : .wrongType(type)
         }
         guard let value = T(exactly: wide) else { throw .outOfRange }

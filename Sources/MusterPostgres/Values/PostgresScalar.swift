@@ -1,14 +1,14 @@
 /// A single value: it can be bound, read, and be an element of an array (also as `Optional`).
 ///
-/// An id type of the domain conforms by being `RawRepresentable` over a scalar; nothing else is to be written.
+/// An id type of the domain conforms by being `RawRepresentable` over a scalar; it needs no further code.
 public protocol PostgresScalar: PostgresEncodable, PostgresDecodable, PostgresArrayElement {
     /// The type of an array of such values.
     static var postgresArrayType: PostgresType { get }
 }
 
-/// What can stand in a Swift array that travels as one PostgreSQL value.
+/// An element of a Swift array that is sent as one PostgreSQL value.
 ///
-/// The array is asked through its element, since `[UInt8]` is a `bytea` while every other array is an array.
+/// The element defines how its array is converted, since `[UInt8]` is a `bytea` while every other array is an array.
 public protocol PostgresArrayElement: Sendable {
     /// The type under which a whole array is bound.
     static var postgresArrayType: PostgresType { get }
@@ -99,7 +99,7 @@ extension PostgresScalar where Self: RawRepresentable, RawValue: PostgresScalar 
         rawValue.encode(into: &encoder)
     }
 
-    /// Reads the raw value; one that the type refuses is out of range.
+    /// Reads the raw value; a value that the type refuses is out of range.
     public init(postgres value: PostgresValue) throws(PostgresDecodingProblem) {
         let raw = try RawValue(postgres: value)
         guard let made = Self(rawValue: raw) else { throw .outOfRange }

@@ -1,7 +1,7 @@
-/// A closed set of texts: an enum whose raw values stand in a column of type `text`.
+/// A closed set of texts: an enum whose raw values are stored in a column of type `text`.
 ///
-/// A text that is none of them is refused with its column, the type that was asked for, and itself: such columns hold no secrets. Nothing
-/// stands in for it, since it comes from a newer program or from a hand in the database.
+/// Any other text is an error that states the column, the requested type and the text: such columns hold no secrets.
+/// There is no fallback value, since such a text comes from a newer program or from a manual change in the database.
 public protocol PostgresText: PostgresScalar, RawRepresentable where RawValue == String {}
 
 extension PostgresText {

@@ -1,6 +1,6 @@
 /// The object identifier of a PostgreSQL type, as the wire names it.
 ///
-/// Only built-in types stand here: their identifiers are fixed by PostgreSQL's catalog and never change, while those of
+/// Only built-in types are listed here: their identifiers are fixed by PostgreSQL's catalog and never change, while those of
 /// enums and extensions differ from database to database (cast such columns to `text` in the statement).
 public struct PostgresType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The OID, as in `pg_type.oid`.
@@ -31,7 +31,7 @@ public struct PostgresType: RawRepresentable, Hashable, Sendable, CustomStringCo
     public static let float4 = PostgresType(rawValue: 700)
     /// `double precision`.
     public static let float8 = PostgresType(rawValue: 701)
-    /// What a bare string literal in a result is.
+    /// The type of a bare string literal in a result.
     public static let unknown = PostgresType(rawValue: 705)
     /// `character(n)`.
     public static let bpchar = PostgresType(rawValue: 1042)

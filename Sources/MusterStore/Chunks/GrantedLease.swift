@@ -1,41 +1,42 @@
 public import MusterCore
 import MusterPostgres
 
-/// A lease that was granted just now, with all that its work needs.
+/// A lease that was just granted, with everything that its work needs.
 public struct GrantedLease: Sendable {
-    /// Who holds it.
+    /// The session that holds it.
     public let session: SessionID
     /// Its name.
     public let name: LeaseName
-    /// The connection that it uses, after the leases that were put there before it (adr/0024); 0 for work that uses none.
+    /// The lane: the connection that it uses, after the leases that were put into the lane before it (adr/0024); 0 for work
+    /// without a connection.
     public let lane: Int64
-    /// What to do.
+    /// The kind of work.
     public let kind: LeaseKind
     /// The task.
     public let task: TaskID
-    /// The name of its group; empty for a purge, which may outlive that.
+    /// The name of its group; empty for a purge, which may outlive its group.
     public let group: String
     /// The task's key; empty for a purge.
     public let key: String
     /// The sink.
     public let sink: String
-    /// Where the file shall stand; for a purge the finished file that shall go, or nothing.
+    /// The path of the file; for a purge the path of the finished file to delete, or empty if there is none.
     public let path: String
     /// The content version.
     public let version: Int32
     /// The chunk's first byte.
     public let start: Int64
-    /// The byte after its last, when known.
+    /// The end of the chunk (exclusive), if known.
     public let end: Int64?
-    /// Whether the task's chunks are cut.
+    /// Whether the task is planned: its file is cut into chunks.
     public let isPlanned: Bool
-    /// How its source is asked.
+    /// The rung on which its source is asked.
     public let rung: Rung
     /// Whether a lease on this content version was lost (I8).
     public let isFenced: Bool
-    /// What a predecessor left.
+    /// The durable prefix that an earlier lease left.
     public let resume: DurablePrefix
-    /// What is known of the content, with the digests that the origin stated.
+    /// What is known of the content, including the digests that the origin stated.
     public let representation: Representation
     /// The size that the caller expects.
     public let expectedSize: Int64?
@@ -43,63 +44,66 @@ public struct GrantedLease: Sendable {
     public let expectedDigests: String?
     /// The media type that the caller expects.
     public let contentType: String?
-    /// Which source to fetch from, or to ask the resolver about.
+    /// The ordinal of the source to fetch from, or to ask the resolver about.
     public let source: Int32
-    /// Whether another source than this one taught the content version (range contract, row 30).
+    /// Whether the content version was learned from another source than this one (range contract, row 30).
     public let isOtherMirror: Bool
-    /// What the source has shown of a content version that was given up since (row 27).
+    /// What a source has shown of an earlier content version that was given up (row 27).
     public let earlier: EarlierVersion?
-    /// Whether the source has its last try: none of the chunk is left after this one, but for those of its mirrors.
+    /// Whether this is the source's last try of the chunk. After it, only mirrors of the source may have tries left.
     public let isLastTry: Bool
-    /// Whether the first request is for all of the file, since the origin is not known to serve another one (row 22).
+    /// Whether the first request asks for the whole file, since the origin is not known to serve a second request (row 22).
     public let asksForAll: Bool
-    /// After which failures the worker may look whether a plain GET is served.
+    /// The failures after which the worker may look whether a plain GET is served; `nil` if it may not.
     public let looks: Look?
-    /// Whether another source is left that has not been tried.
+    /// Whether another source is left that has not been tried for the chunk.
     public let mayMoveOn: Bool
-    /// Where the first request for the chunk ends, if it was cut off one that others fetch (adr/0037).
+    /// Where the first request for the chunk ends, if that may be beyond the chunk's end: the chunk was cut off a request
+    /// that still runs (adr/0037).
     public let reach: Int64?
-    /// The least bytes per second that it has to bring, 0 for any; `nil` with `reach`.
+    /// The minimum speed of the request that `reach` extends, in bytes per second, 0 for none; `nil` without `reach`.
     public let pace: Int64?
-    /// How many tries before have ended since the origin was slower than the limits allow, beyond one of each source.
+    /// The number of earlier tries that ended because the origin was slower than the limits allow, not counting one for
+    /// each source.
     public let slowTries: Int32
-    /// The source's URL as the task was added with it; `nil` for work that has no source.
+    /// The source's URL, as given when the task was added; `nil` for work without a source.
     public let url: String?
     /// The caller's headers, as a JSON object; may hold secrets.
     public let headers: String?
-    /// What the resolver gave in the URL's place (row 21); `nil` for a question to it.
+    /// The fresh URL from the resolver, which replaces `url` (row 21); `nil` for a question to the resolver.
     public let freshURL: String?
-    /// The headers that go with that, as a JSON object; may hold secrets.
+    /// The headers for `freshURL`, as a JSON object; may hold secrets.
     public let freshHeaders: String?
-    /// How the group's sources are asked, as a JSON object; may hold secrets.
+    /// The group's request options, as a JSON object; may hold secrets.
     public let groupOptions: String?
-    /// How the task's sources are asked, as a JSON object; may hold secrets.
+    /// The task's request options, as a JSON object; may hold secrets.
     public let taskOptions: String?
-    /// What the group wants where there is a choice, as a JSON object.
+    /// The group's policy, as a JSON object.
     public let policy: String?
-    /// For `resolve`: whom to ask, as a JSON object; may hold secrets.
+    /// For `resolve`: the resolver, as a JSON object; may hold secrets.
     public let resolver: String?
-    /// The status of the answer that the task failed with last, if there was one.
+    /// The HTTP status of the task's last failure, if there was an answer.
     public let failureStatus: Int32?
-    /// For a finalize lease: every chunk.
+    /// For a finalize lease: all chunks of the file.
     public let chunks: [FinishedChunk]
     /// The origin that the lease counts against; `nil` for work that fetches nothing.
     public let origin: String?
-    /// Whether the work draws from some byte budget, of which its session has a share.
+    /// Whether the work draws from a byte budget. Its session has a share of that budget.
     public let isLimited: Bool
-    /// For the first lease of a task: a file of the sink that may be what it asks for.
+    /// For the first lease of a task: a file in the sink that may be the one asked for.
     public let have: HeldFile?
-    /// Sessions that are over and have to be revoked in the sink before anything is done under the lease (adr/0017).
+    /// Ended sessions that must be revoked in the sink before anything is done under the lease (adr/0017).
     public let revoke: [SessionID]
 
-    /// A row of `granted_leases`. `lastAttempt` is how many failures of each source in a row end a chunk.
+    /// Reads a row of `granted_leases`. `lastAttempt` is the number of failures in a row, for each source, after which a
+    /// chunk is given up.
     init(_ row: PostgresRow, lastAttempt: Int32) throws {
         session = try row.decode("session_id")
         lane = try row.decode("lane")
         name = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
         kind = try row.decode("kind")
         task = try row.decode("task_id")
-        // A purge may outlive what it is of.
+        // A purge may outlive its task and its group.
         group = kind == .purge ? "" : try row.decode("group_name")
         key = kind == .purge ? "" : try row.decode("key")
         sink = try row.decode("sink")
@@ -127,7 +131,7 @@ public struct GrantedLease: Sendable {
             of: "task \(task)")
         asksForAll = try row.decode("asks_for_all")
         let attempts: Int32 = try row.decode("attempts")
-        // Sources take turns: each of them has a last try.
+        // Sources are tried in turn, so each source has its own last try.
         let sources: Int32 = try row.decode("sources")
         let (tries, isUnbounded) = lastAttempt.multipliedReportingOverflow(by: sources)
         isLastTry = !isUnbounded && attempts + sources >= tries
@@ -153,7 +157,8 @@ public struct GrantedLease: Sendable {
         revoke = try row.decode("revoke", as: [Int64]?.self).map { $0.map { SessionID($0) } } ?? []
     }
 
-    /// A look for a failure that may pass is made before the chunk is given up, and early where it has little to give up.
+    /// The failures after which the worker may look whether a plain GET is served. After a failure that may pass, the look
+    /// is made before the chunk is given up, or earlier if few bytes would be given up.
     private static func looks(_ row: PostgresRow, attempts: Int32, isLastTry: Bool) throws -> Look? {
         guard try row.decode("may_look") else { return try row.decode("looks_at_endings") ? .ended : nil }
         let isEarly = try row.decode("planned") ? try row.decode("looks_early") : attempts >= 2
@@ -163,7 +168,8 @@ public struct GrantedLease: Sendable {
         return try row.decode("looks_at_endings") ? .ended : .refused
     }
 
-    /// Whether a task of which nothing is known may be told to wait because it asks for a range. 503 mostly ends by itself.
+    /// Whether a task of which nothing is known may have been told to wait because it asks for a range. 503 mostly ends by
+    /// itself, so it counts at the last try only.
     private static func isToldToWait(_ row: PostgresRow, isLast: Bool) throws -> Bool {
         guard !(try row.decode("planned")) else { return false }
         let status: Int32? = try row.decode("failure_status")

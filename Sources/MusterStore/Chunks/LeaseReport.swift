@@ -1,6 +1,6 @@
 public import MusterCore
 
-/// What a worker says about leases, in the store's terms.
+/// A worker's reports on leases, as the store takes them.
 public enum LeaseReport {
     /// The durable prefix of a chunk grew.
     public struct Progress: Sendable {
@@ -8,7 +8,7 @@ public enum LeaseReport {
         public let session: SessionID
         /// The lease.
         public let lease: LeaseName
-        /// How far it is.
+        /// How far the chunk is durable.
         public let durable: DurablePrefix
 
         /// A report.
@@ -19,7 +19,7 @@ public enum LeaseReport {
         }
     }
 
-    /// What the first response to a task taught.
+    /// What the coordinator learns from the first response to a task.
     public struct Learned: Sendable {
         /// The session that reports.
         public let session: SessionID
@@ -27,15 +27,15 @@ public enum LeaseReport {
         public let lease: LeaseName
         /// Size, validators and stated digests.
         public let representation: Representation
-        /// How its source may be asked for the rest.
+        /// The rung on which its source may be asked for the rest.
         public let rung: Rung
         /// Where the content came from, after redirects.
         public let effectiveURL: String?
-        /// The name that the origin suggests, made safe, if the group asks for it (range contract, row 34).
+        /// The file name that the origin suggests, made safe, if the group's policy asks for it (range contract, row 34).
         public let suggestedName: String?
-        /// Whether the lease brings all of the file, and its source may be asked for parts too.
+        /// Whether the lease fetches the whole file from a source that can also be asked for parts.
         public let askedForAll: Bool
-        /// How large the other chunks shall be, in bytes.
+        /// The size of the other chunks, in bytes.
         public let chunkSize: Int64
 
         /// A report.
@@ -62,9 +62,10 @@ public enum LeaseReport {
         public let lease: LeaseName
         /// CRC32C of the whole chunk.
         public let crc: UInt32
-        /// Where the chunk ended for its holder, which need not have heard that it may end later; `nil` where nobody asked.
+        /// The end of the chunk as its holder knew it: the holder may not have heard that the chunk may end later. `nil` if
+        /// the holder was not asked to shrink it.
         public let end: Int64?
-        /// What became of the file that a purge was to delete.
+        /// The result for the file that a purge had to delete.
         public let removed: RemovedFile?
 
         /// A report.
@@ -89,15 +90,15 @@ public enum LeaseReport {
         public let size: Int64
         /// Its digests, as a JSON object.
         public let digests: String
-        /// What the responses said, when this lease saw one.
+        /// What the responses stated, if this lease saw a response.
         public let representation: Representation?
-        /// Where it came from, after redirects.
+        /// The URL that the content came from, after redirects.
         public let effectiveURL: String?
-        /// Where it stands, when that is not the path of the lease.
+        /// The file's path, if that is not the path of the lease.
         public let path: String?
-        /// CRC32C of all of it, when its worker knows that.
+        /// CRC32C of the whole file, if the worker knows it.
         public let crc: UInt32?
-        /// The path of the file that it was made of, when nothing was fetched.
+        /// The path of the file that it was copied from, if nothing was fetched.
         public let reusedFrom: String?
 
         /// A report.
@@ -119,13 +120,13 @@ public enum LeaseReport {
 
     /// A lease could not be fulfilled.
     public struct Failed: Sendable {
-        /// The lease, and how far it is.
+        /// The lease, and how far its chunk is durable.
         public let progress: Progress
         /// The kind.
         public let kind: FailureKind
         /// What was seen.
         public let detail: String
-        /// Which source it was.
+        /// The ordinal of the source that failed.
         public let source: Int32?
         /// The origin's Retry-After, in seconds.
         public let retryAfter: Int64?
@@ -133,17 +134,18 @@ public enum LeaseReport {
         public let status: Int32?
         /// The origin's own name for the request.
         public let requestID: String?
-        /// Numeric address of the peer, when there was a connection.
+        /// The numeric address of the peer, if there was a connection.
         public let address: String?
-        /// Whether nobody was reached at all.
+        /// Whether no connection was made: the name is unknown, the connection was refused, or a proxy did not pass the
+        /// request on.
         public let isUnreached: Bool
-        /// Whether the connection ended before an answer, and nothing else came of the origin.
+        /// Whether the connection ended before an answer, and the worker fetches nothing else from the origin.
         public let isUnanswered: Bool
-        /// Whether a refusal that may be a limit was seen to be one, or to be none; `nil` when nobody knows.
+        /// Whether the worker saw that a possible limit is one (`true`) or is none (`false`); `nil` if it is not known.
         public let isLimit: Bool?
         /// Whether the origin serves the worker nothing.
         public let isUnserved: Bool
-        /// A random number within `0..<1`: sets the jitter.
+        /// A random number within `0..<1` for the jitter of the backoff.
         public let random: Double
 
         /// A report.
@@ -167,19 +169,19 @@ public enum LeaseReport {
             self.random = random
         }
 
-        /// Whether it is a sign of too much at once at the origin (range contract, row 24).
+        /// Whether the failure is a sign of too much at once at the origin (range contract, row 24).
         var limitSignal: FailureKind.LimitSignal {
             if let isLimit { return isLimit ? .certain : .refuted }
             let signal = kind.limitSignal(status: status.map { Int($0) })
             return signal == .possible && isUnserved && kind != .network ? .unserved : signal
         }
 
-        /// How long a limit may last that is told so, in seconds.
+        /// The longest time that a limit with this status may last, in seconds.
         var limitSeconds: Int32 {
             Int32(FailureKind.longestLimit(status: status.map { Int($0) }).components.seconds)
         }
 
-        /// Whether an expired URL is answered so (row 21).
+        /// Whether the failure may mean that the URL has expired (row 21).
         var isExpiry: Bool { kind.isExpiry(status: status.map { Int($0) }) }
     }
 
@@ -193,7 +195,7 @@ public enum LeaseReport {
         public let url: String
         /// Its origin.
         public let origin: String
-        /// The headers that go with it in place of the source's own, as a JSON object; may hold secrets.
+        /// The headers that replace the source's own for this URL, as a JSON object; may hold secrets.
         public let headers: String?
 
         /// A report.

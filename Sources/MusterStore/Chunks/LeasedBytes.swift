@@ -1,22 +1,23 @@
 import MusterPostgres
 
-/// What is being fetched under some leases: those of a session, or those on an origin.
+/// Bytes being fetched under a set of leases: those of a session, or those on an origin.
 public struct LeasedBytes: Sendable, Hashable {
-    /// Leases, whatever they are for.
+    /// The number of leases of any kind.
     public let leases: Int64
-    /// Those of them that fetch something.
+    /// The number of leases that fetch.
     public let fetching: Int64
-    /// Bytes that are durable of the chunks that are fetched.
+    /// Durable bytes of the chunks being fetched.
     public let done: Int64
-    /// The lengths of these chunks, as far as they are known.
+    /// The sum of the known lengths of these chunks.
     public let total: Int64
-    /// Chunks whose length is not known: the origin hasn't answered, or doesn't say.
+    /// Chunks of unknown length: the origin has not answered, or does not state a size.
     public let unknown: Int64
-    /// The seconds that the slowest of them needs still, each at its own speed since it was granted; `nil` when none moves.
+    /// Seconds that the slowest lease still needs, each at its own speed since it was granted; `nil` if none makes
+    /// progress.
     public let slowestSeconds: Int64?
 
-    /// The sums over the leases `l` for which a condition holds, as the one row of `u`, to be joined. The condition is to be one that
-    /// leases have an index for.
+    /// The sums over the leases `l` that meet a condition: one row, named `u`, to be joined. Leases must have an index for
+    /// the condition.
     static func sums(where condition: SQL) -> SQL {
         """
         LATERAL (
@@ -36,8 +37,8 @@ public struct LeasedBytes: Sendable, Hashable {
         """
     }
 
-    /// The seconds that a lease `l` needs still at its speed since it was granted; NULL when its end is not known, or when nothing has
-    /// come for 20 seconds.
+    /// Seconds that a lease `l` still needs at its speed since it was granted; NULL if its end is not known, or if nothing
+    /// has come for 20 seconds.
     static let seconds: SQL = """
         CASE WHEN l.durable > l.resume AND l.last IS NOT NULL AND l.progress_at > statement_timestamp() - interval '20 seconds'
             THEN least(1e15, ceil((l.last - l.durable)::double precision * greatest(100, busy_ms(l.granted_at))

@@ -5,11 +5,11 @@ import MusterPostgres
 public struct ClaimRequest: Sendable, Hashable {
     /// The session.
     public let session: SessionID
-    /// The sync that asks; only the session's newest one is granted anything.
+    /// The number of the sync that asks. Only the session's newest sync is granted leases.
     public let sequence: Int64
-    /// How many transfers it can begin: lanes that may be opened for it, or other work that it can take.
+    /// The number of transfers that it can begin: lanes that may be opened for it, or other work that it can take.
     public let room: Int32
-    /// How many leases it takes besides, to have them wait in its lanes.
+    /// The number of further leases that it takes, to wait in its lanes.
     public let ahead: Int32
 
     /// A request.
@@ -22,10 +22,10 @@ public struct ClaimRequest: Sendable, Hashable {
 }
 
 extension Store {
-    /// Grants leases (I1, I2, I5). Only `helpStragglers` grants others: doubles of leases that run.
+    /// Grants leases (I1, I2, I5). Doubles of running leases are granted by `helpStragglers` alone.
     ///
-    /// Not repeated when its outcome is unknown: leases that were granted without the worker learning of them are given back
-    /// by its next sync.
+    /// Not repeated when its outcome is unknown: leases whose grant did not reach the worker are given back by its next
+    /// sync.
     public func claim(_ requests: [ClaimRequest]) async throws -> [GrantedLease] {
         let rows = try await writeOnce(
             """

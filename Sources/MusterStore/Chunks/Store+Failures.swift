@@ -2,7 +2,7 @@ public import MusterCore
 import MusterPostgres
 
 extension Store {
-    /// Deals with leases that could not be fulfilled, by what each failure means and the rule of its kind (I12).
+    /// Handles leases that could not be fulfilled, by the meaning of each failure and the rule of its kind (I12).
     public func report(failed reports: [LeaseReport.Failed]) async throws {
         guard !reports.isEmpty else { return }
         let limits = reports.map { bounds(of: $0) }
@@ -24,7 +24,7 @@ extension Store {
             """, waking: [.work, .events])
     }
 
-    /// How many tries without progress end the task of a failure, and the longest pause between two.
+    /// The number of tries without progress that end the failed task, and the longest pause between two tries.
     private func bounds(of report: LeaseReport.Failed) -> (attempts: Int32, backoff: Duration) {
         guard policy.waitsForRoom, report.kind == .noSpace else {
             let isToldSoon = report.kind == .timeout || report.kind == .noPermission
@@ -33,7 +33,7 @@ extension Store {
         return (.max, min(policy.backoffMaximum, Policy.roomBackoff))
     }
 
-    /// The resolver gave a fresh URL: it is used for every further request to the source (range contract, row 21).
+    /// Records a fresh URL from the resolver. All further requests to the source use it (range contract, row 21).
     public func report(resolved report: LeaseReport.Resolved) async throws {
         _ = try await write(
             """
@@ -42,7 +42,7 @@ extension Store {
             """, waking: .work)
     }
 
-    /// Starts a task over, with its source asked on a lower rung.
+    /// Starts a task over with its source asked on a lower rung.
     public func report(restart lease: LeaseName, on rung: Rung, detail: String, session: SessionID) async throws {
         _ = try await write(
             """
@@ -51,9 +51,9 @@ extension Store {
             """, waking: [.work, .events])
     }
 
-    /// A lease that was granted just now, and whose work nobody can be told since what is stored of it can't be read, fails alone: its
-    /// task is given up, which says why, and goes on by `retry` when that has been put right. A question to a resolver counts as
-    /// one without an answer, and a purge is granted again later.
+    /// Fails a lease that was just granted and can't be sent to its worker, because its stored data can't be read. Only
+    /// this lease fails. Its task is given up with that reason, and can be retried once the data are mended. A question to
+    /// a resolver counts as a question without an answer, and a purge is granted again later.
     ///
     /// - Parameter detail: what can't be read, without its value.
     public func report(unreadable lease: LeaseName, of session: SessionID, detail: String) async throws {
@@ -62,8 +62,8 @@ extension Store {
         try await report(failed: [LeaseReport.Failed(progress: progress, kind: .unreadable, detail: detail)])
     }
 
-    /// Leases that were granted just now. One that can't be read fails alone; otherwise the claim, which brings the same ones again,
-    /// would fail for everybody for as long as the row stands there.
+    /// Reads the leases that were just granted. A lease that can't be read fails alone. Otherwise the whole claim would
+    /// fail, and would return the same row again, for all workers and for as long as the row exists.
     func grants(_ rows: PostgresRows) async throws -> [GrantedLease] {
         var leases: [GrantedLease] = []
         for row in rows {

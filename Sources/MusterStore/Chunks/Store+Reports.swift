@@ -3,13 +3,13 @@ public import MusterCore
 import MusterPostgres
 
 extension Store {
-    /// Those of these leases whose groups another transaction has locked now.
+    /// The leases among these whose groups another transaction has locked now.
     public func lockedLeases(_ chunks: [ChunkID]) async throws -> Set<ChunkID> {
         let rows = try await query("SELECT locked_leases(\(chunks.map(\.rawValue))) AS chunk")
         return Set(try rows.map { try $0.decode("chunk", as: ChunkID.self) })
     }
 
-    /// Moves durable offsets forward (I4). Returns the leases that are not their reporters' any more.
+    /// Moves durable offsets forward (I4). Returns the reports whose leases the session has lost.
     public func report(progress reports: [LeaseReport.Progress]) async throws -> [LeaseReport.Progress] {
         guard !reports.isEmpty else { return [] }
         let rows = try await write(
@@ -20,7 +20,8 @@ extension Store {
         return try rows.map { reports[Int(try $0.decode("n", as: Int32.self)) - 1] }
     }
 
-    /// What the first response to a task taught; plans the rest (I3). Returns whether the lease is still the reporter's.
+    /// Records what the first response to a task stated, and plans the rest (I3). Returns whether the session still holds
+    /// the lease.
     public func report(learned report: LeaseReport.Learned) async throws -> Bool {
         let representation = report.representation
         return try await write(
@@ -32,16 +33,17 @@ extension Store {
             """, waking: .work)[0].decode("held")
     }
 
-    /// An origin has served another request for a file (row 22): leases that bring all of a file may be divided from now on. Or another source has served
-    /// a file far faster than the one that brings it: it begins anew there.
+    /// Records the result of a trial. The origin has served a second request for a file (row 22): from now on, leases that
+    /// fetch whole files from it may be divided. Or another source has served a file far faster than its present source:
+    /// the task starts over there.
     public func report(servedAgain lease: LeaseName, session: SessionID) async throws {
         _ = try await write(
             "SELECT report_served_again(\(session), \(lease.chunk), \(lease.epoch), \(policy.firstChunk))::text",
             waking: .work)
     }
 
-    /// Records chunks that are durable to their end, and purges that are done. Returns how many of the chunks were fetched by two,
-    /// and the second one was first.
+    /// Records chunks that are durable to their end, and purges that are done. Returns how many of the chunks were finished
+    /// by a double, before the earlier lease.
     @discardableResult
     public func report(done reports: [LeaseReport.Done]) async throws -> Int {
         guard !reports.isEmpty else { return 0 }
@@ -60,7 +62,7 @@ extension Store {
         return Int(try rows[0].decode("count", as: Int64.self))
     }
 
-    /// Records files that stand at their paths, with events and counts, and closes groups (I6, I7).
+    /// Records files that stand at their paths, with events and counts, and completes groups (I6, I7).
     public func report(finished reports: [LeaseReport.Finished]) async throws {
         guard !reports.isEmpty else { return }
         _ = try await write(
@@ -74,7 +76,7 @@ extension Store {
             """, waking: [.work, .events])
     }
 
-    /// Takes back leases that their holder gives up, having stopped writing.
+    /// Takes back leases that the holder releases after it has stopped writing.
     public func report(released reports: [LeaseReport.Progress], session: SessionID) async throws {
         guard !reports.isEmpty else { return }
         _ = try await write(
@@ -85,7 +87,7 @@ extension Store {
             """, waking: [.work, .events])
     }
 
-    /// Digests as a JSON object; nothing when there are none.
+    /// Digests as a JSON object; `nil` if there are none.
     private static func json(_ digests: [String: String]?) throws -> PostgresJSON? {
         guard let digests, !digests.isEmpty else { return nil }
         return PostgresJSON(String(decoding: try JSONEncoder().encode(digests), as: UTF8.self))

@@ -3,42 +3,43 @@ import MusterPostgres
 
 /// What was done about stragglers.
 public struct StragglerHelp: Sendable {
-    /// Leases on the rest of chunks that somebody else is fetching too: the first one to be through wins.
+    /// Doubles: second leases on the rest of chunks that another worker is fetching. The first lease to be done wins.
     public let doubles: [GrantedLease]
-    /// The sessions that are asked to shrink chunks, once for each chunk.
+    /// The sessions that are asked to shrink chunks; a session is listed once for each chunk.
     public let asked: [SessionID]
-    /// How many chunks were taken back from holders who are not heard of any more. A claim grants them.
+    /// The number of chunks that were taken back from silent holders. The next claim grants them.
     public let taken: Int
 
-    /// Nothing.
+    /// No help was given.
     public static let none = StragglerHelp(doubles: [], asked: [], taken: 0)
 }
 
-/// Where a holder is asked to end its chunk.
+/// A request to a holder to end its chunk at another byte.
 public struct ShrinkWish: Sendable, Hashable {
     /// The lease.
     public let lease: LeaseName
-    /// The byte after the last one that it should fetch.
+    /// The wanted end of the chunk (exclusive).
     public let end: Int64
-    /// Whether that is further than it has agreed to: what lies behind was given back to it (adr/0037).
+    /// Whether that is beyond the end that the holder agreed to: the range behind that end was given back to it (adr/0037).
     public let isFurther: Bool
-    /// Whether it is asked only as long as nothing has come: the coordinator knows of no answer (adr/0024).
+    /// Whether this applies only while nothing has come: the coordinator knows of no response yet (adr/0024).
     public let isUntouched: Bool
 }
 
-/// What became of a holder's answer to a wish.
+/// The result of a holder's answer to a `ShrinkWish`.
 public enum ShrinkOutcome: Sendable, Hashable {
-    /// The tail is ready for others.
+    /// The tail is ready for other workers.
     case agreed
-    /// The chunk is as it was: it is too late, or can't be divided.
+    /// The chunk keeps its end: it is too late, or the chunk can't be divided.
     case kept
-    /// The lease is not the reporter's any more.
+    /// The session has lost the lease.
     case lost
 }
 
 extension Store {
-    /// Has sessions that a claim has left with room help with chunks that would hold up the end of their groups: asks holders to
-    /// give tails away, or leases the rest of a chunk to a second session where that is worth it, or takes chunks back from silent holders.
+    /// Lets sessions that have room left after a claim help with chunks that would delay the completion of their groups. It
+    /// asks holders to give tails away, leases the rest of a chunk to a second session where that is worth it, or takes
+    /// chunks back from silent holders.
     ///
     /// Not repeated when its outcome is unknown, like `claim`.
     public func helpStragglers(_ idle: [ClaimRequest]) async throws -> StragglerHelp {
@@ -60,7 +61,7 @@ extension Store {
             doubles.append(chunk)
             if try row.decode("is_limited") { limited.append(chunk) }
         }
-        // A chunk that is taken back too often is poison, and fails its task.
+        // A chunk that is taken back too often is poison and fails its task, which writes events.
         if taken > 0 { wake([.work, .events]) }
         guard !doubles.isEmpty else { return StragglerHelp(doubles: [], asked: asked, taken: taken) }
         let leases = try await grants(
@@ -68,20 +69,20 @@ extension Store {
         return StragglerHelp(doubles: leases, asked: asked, taken: taken)
     }
 
-    /// Asks the holders of lanes that more urgent groups have a use for, or that are beyond a cap that was made smaller, to give them up
-    /// (I5, I15). Returns the sessions that are asked, once for each lease.
+    /// Asks holders to give up lanes that more urgent groups need, or that exceed a cap that was lowered (I5, I15). Returns
+    /// the sessions that are asked; a session is listed once for each lease.
     public func preempt() async throws -> [SessionID] {
         try await writeOnce("SELECT p AS session FROM preempt(\(policy.connectionsPerOrigin)) AS p", waking: .nobody)
             .map { try $0.decode("session", as: SessionID.self) }
     }
 
-    /// The sessions that are asked to shrink something and have not answered.
+    /// The sessions that are asked to shrink chunks and have not answered.
     public func shrinkingSessions() async throws -> Set<SessionID> {
         let rows = try await query("SELECT DISTINCT session_id FROM leases WHERE shrink_to IS NOT NULL")
         return Set(try rows.map { try $0.decode("session_id", as: SessionID.self) })
     }
 
-    /// What a session is asked to shrink.
+    /// The chunks that a session is asked to shrink.
     public func shrinkWishes(of session: SessionID) async throws -> [ShrinkWish] {
         try await query(
             """
@@ -97,9 +98,9 @@ extension Store {
         }
     }
 
-    /// A holder's chunk ends at `end` by now: what lies behind is for others (I3).
+    /// Records that a holder's chunk now ends at `end`: the range behind it is for other workers (I3).
     ///
-    /// - Parameter speed: how many bytes its request has brought a second, if any have come.
+    /// - Parameter speed: the speed of the holder's request in bytes per second, if bytes have come.
     public func report(
         shrunk lease: LeaseName, end: Int64, speed: Int64? = nil, session: SessionID
     ) async throws -> ShrinkOutcome {

@@ -7,9 +7,9 @@ public struct DeliveryRecord: Sendable {
     public let id: Int64
     /// The subscription's name.
     public let subscription: String
-    /// Where it stands.
+    /// Its state.
     public let state: DeliveryState
-    /// Tries since it was made or replayed.
+    /// The number of tries since it was created or replayed.
     public let attempts: Int32
     /// When it may be tried next; `nil` when it is settled, and while its subscription is disabled.
     public let nextTryAt: Timestamp?
@@ -30,7 +30,7 @@ public struct DeliveryRecord: Sendable {
     /// The event's position.
     public let position: Int64
 
-    /// Of `deliveries d`, `subscriptions s` and `events e`.
+    /// Columns of `deliveries d`, `subscriptions s` and `events e`.
     static let columns: SQL = """
         d.id, s.name AS subscription, d.state, d.attempts,
         CASE WHEN d.state = 'pending' AND s.enabled THEN d.next_at END AS next_at,
@@ -54,11 +54,11 @@ public struct DeliveryRecord: Sendable {
     }
 }
 
-/// A delivery that was claimed: the coordinator that has it posts it once and says what became of it.
+/// A claimed delivery. The coordinator that holds the claim posts it once and reports the result.
 public struct ClaimedDelivery: Sendable {
     /// Its number.
     public let id: Int64
-    /// The claim's: what is said under an older one changes nothing.
+    /// The epoch of the claim: a result reported under an older epoch changes nothing.
     public let epoch: Int64
     /// Tries before this one.
     public let attempts: Int32
@@ -66,14 +66,14 @@ public struct ClaimedDelivery: Sendable {
     public let subscription: String
     /// Where to post it.
     public let url: String
-    /// What signs it, the newest first.
+    /// The secrets that sign it, the newest first.
     public let secrets: [WebhookSecret]
-    /// The moment of this try, by the database's clock (I11).
+    /// The time of this try, by the database's clock (I11).
     public let moment: Timestamp
     /// What to post.
     public let event: EventRecord
 
-    /// Of `claim_deliveries`.
+    /// Reads a row of `claim_deliveries`.
     init(_ row: PostgresRow) throws {
         id = try row.decode("id")
         epoch = try row.decode("epoch")
@@ -92,15 +92,15 @@ public struct ClaimedDelivery: Sendable {
     }
 }
 
-/// What became of a try to deliver.
+/// The result of a try to deliver.
 public enum DeliveryResult: Sendable, Hashable {
     /// The receiver took it.
     case delivered(status: Int32)
-    /// It did not. The next try comes after `wait`, and not before `until` unless that is more than a day away; with no wait
-    /// there is none, and the delivery is dead.
+    /// The receiver did not take it. The next try comes after `wait`, and not before `until` unless that is more than a day
+    /// away. Without a wait there is no further try, and the delivery is dead.
     case failed(status: Int32?, failure: String, wait: Duration?, until: Timestamp?)
-    /// The receiver wants nothing any more: its subscription is disabled, the delivery waits.
+    /// The receiver wants no more events: its subscription is disabled, and the delivery waits.
     case gone(status: Int32, reason: String)
-    /// Nothing was sent, or nobody knows: it is due again at once.
+    /// Nothing was sent, or it is not known whether it was: the delivery is due again at once.
     case released
 }

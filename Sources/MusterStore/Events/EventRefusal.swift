@@ -1,23 +1,24 @@
-/// Why a request about events, their readers or their subscribers can't be fulfilled as things stand.
+/// Why a request about events, their readers or their subscribers can't be fulfilled in the present state.
 public enum EventRefusal: Error, Sendable, Hashable {
-    /// Events after this position have been dropped; the oldest that is kept stands at `oldest`.
+    /// Events after the reader's position have been dropped. `oldest` is the position of the oldest event that is kept.
     case gone(oldest: Int64)
-    /// The log ends at `last`: nobody can have dealt with what comes after.
+    /// The position is beyond the end of the log, which is `last`: no reader can have processed it.
     case beyondEnd(last: Int64)
-    /// The reader's place is of another log: the database has lost what came last, and positions recur (adr/0022).
+    /// The reader's place belongs to another log: the database has lost its latest changes, and positions are reused
+    /// (adr/0022).
     case otherLog
     /// There is no consumer of this name.
     case noSuchConsumer(String)
-    /// There are as many consumers as there may be.
+    /// There are as many consumers as allowed.
     case tooManyConsumers
-    /// Another process deals with the consumer's events.
+    /// Another process holds the consumer.
     case consumerHeld(String)
     /// There is no subscription of this name.
     case noSuchSubscription(String)
-    /// A subscription of this name exists, and means something else.
+    /// A subscription of this name exists with other settings.
     case subscriptionExists(String)
-    /// There are as many subscriptions as there may be.
+    /// There are as many subscriptions as allowed.
     case tooManySubscriptions
-    /// There is no such delivery.
+    /// There is no delivery with this number.
     case noSuchDelivery(Int64)
 }

@@ -5,17 +5,18 @@ import MusterPostgres
 public struct ConsumerRecord: Sendable, Hashable {
     /// Its name.
     public let name: String
-    /// Everything up to here is acknowledged.
+    /// The log position up to which everything is acknowledged.
     public let position: Int64
-    /// How many positions of the log come after.
+    /// The number of log positions after that.
     public let behind: Int64
-    /// When its place moved last.
+    /// When its place last moved.
     public let acknowledgedAt: Timestamp
 }
 
 /// Where a consumer stands in a log.
 public struct ConsumerPlace: Sendable, Hashable {
-    /// Everything up to here is acknowledged; `nil` for one that has acknowledged nothing, which reads from the oldest event on.
+    /// The log position up to which everything is acknowledged; `nil` for a consumer that has acknowledged nothing, which
+    /// reads from the oldest event on.
     public let position: Int64?
     /// The log's name.
     public let log: String
@@ -35,11 +36,12 @@ extension Store {
         return ConsumerPlace(position: try row.decode("position"), log: try row.decode("log"))
     }
 
-    /// Moves a consumer's place forward. An older position than the one that stands changes nothing, however late a process comes with it.
+    /// Moves a consumer's place forward. A position before the present place changes nothing, so late acknowledgements are
+    /// harmless.
     ///
-    /// - Parameter log: the log that the position is of, if the consumer knows.
-    /// - Throws: `EventRefusal.otherLog` when it is of another one, `beyondEnd` when the log does not reach that far, `tooManyConsumers` for a name that is
-    ///   one too many.
+    /// - Parameter log: the log that the position belongs to, if the consumer knows it.
+    /// - Throws: `EventRefusal.otherLog` if the position belongs to another log; `beyondEnd` if the log does not reach that
+    ///   far; `tooManyConsumers` if the name is new and there are as many consumers as allowed.
     public func acknowledge(
         _ position: Int64, of log: String? = nil, consumer name: String
     ) async throws -> ConsumerRecord {
@@ -57,10 +59,11 @@ extension Store {
             acknowledgedAt: Timestamp(try row.decode("at")))
     }
 
-    /// Has a consumer for a holder from now on, or renews that: of several processes with one name one deals with its events.
+    /// Holds a consumer for one process, or renews its hold: of several processes that read under one name, only the holder
+    /// handles the events.
     ///
-    /// - Returns: until when.
-    /// - Throws: `EventRefusal.consumerHeld` while another one has it.
+    /// - Returns: when the hold ends.
+    /// - Throws: `EventRefusal.consumerHeld` while another process holds the consumer.
     public func hold(_ consumer: String, holder: String, for length: Duration) async throws -> Timestamp {
         let rows = try await write(
             """
@@ -73,7 +76,7 @@ extension Store {
         return Timestamp(try row.decode("until"))
     }
 
-    /// Gives a consumer back; nothing happens if another one has it.
+    /// Releases a consumer. It does nothing if another process holds it.
     public func release(_ consumer: String, holder: String) async throws {
         _ = try await write(
             "DELETE FROM consumer_holds WHERE name = \(consumer) AND holder = \(holder)", waking: .nobody)
@@ -95,7 +98,7 @@ extension Store {
         }
     }
 
-    /// Forgets a consumer's place.
+    /// Deletes a consumer and its place.
     public func removeConsumer(_ name: String) async throws {
         _ = try await once(waking: .nobody) { connection in
             let rows = try await connection.query("DELETE FROM consumers WHERE name = \(name) RETURNING name")

@@ -2,22 +2,22 @@ public import MusterCore
 import MusterPostgres
 
 extension Store {
-    /// Makes deliveries of the events that subscriptions have not seen yet, and returns whether there may be more.
+    /// Makes deliveries of the events that subscriptions have not seen yet. Returns whether there may be more.
     public func fanOutEvents(limit: Int32 = 1_000) async throws -> Bool {
-        // The one who calls this is the one who would be woken.
+        // The caller is the task that the wake would reach.
         try await count("SELECT fan_out_events(\(limit)) AS count", waking: .nobody) > 0
     }
 
     /// Claims deliveries that are due.
     ///
     /// - Parameters:
-    ///   - each: how many of one subscription may be under way at once in the whole fleet.
-    ///   - hold: after which a claim counts for nothing and another coordinator may have the delivery (fault F3).
+    ///   - each: how many deliveries of one subscription may be under way at once in the whole fleet.
+    ///   - hold: how long a claim counts. After that another coordinator may claim the delivery (fault F3).
     public func claimDeliveries(
         limit: Int32, each: Int32 = Limits.deliveriesPerSubscription, hold: Duration
     ) async throws -> [ClaimedDelivery] {
         guard limit > 0 else { return [] }
-        // Repeated when its answer was lost: what the lost answer held is due again once its claim has run out.
+        // Repeated when its answer was lost: deliveries claimed by the lost answer are due again once their claims expire.
         return try await write(
             """
             SELECT id, epoch, attempts, subscription, url, secret, previous_secret, moment,
@@ -27,7 +27,7 @@ extension Store {
         ).map(ClaimedDelivery.init)
     }
 
-    /// Writes down what became of a try. Returns whether the claim still counted.
+    /// Records the result of a try. Returns whether the claim still counted.
     @discardableResult
     public func settle(_ delivery: ClaimedDelivery, as result: DeliveryResult) async throws -> Bool {
         let (kind, status, failure, wait, until): (String, Int32?, String?, Duration?, Timestamp?) =
@@ -48,7 +48,7 @@ extension Store {
 
     /// A page of deliveries, the oldest first.
     ///
-    /// - Throws: `EventRefusal.noSuchSubscription` when one is named that there is not.
+    /// - Throws: `EventRefusal.noSuchSubscription` if the named subscription does not exist.
     public func deliveries(
         state: DeliveryState?, subscription: String?, after: Int64, limit: Int32
     ) async throws -> [DeliveryRecord] {
@@ -70,7 +70,7 @@ extension Store {
         ).map(DeliveryRecord.init)
     }
 
-    /// Delivers an event once more, whatever became of it before; the schedule begins anew.
+    /// Delivers an event once more, whatever its state; the schedule of tries starts over.
     public func replay(delivery id: Int64) async throws -> DeliveryRecord {
         let rows = try await write(
             """

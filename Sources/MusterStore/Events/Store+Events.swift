@@ -1,7 +1,7 @@
 public import MusterCore
 import MusterPostgres
 
-/// An entry of the log that has its position.
+/// An event in the log, with its position.
 public struct EventRecord: Sendable, Hashable {
     /// Its place in the log.
     public let position: Int64
@@ -13,19 +13,19 @@ public struct EventRecord: Sendable, Hashable {
     public let subject: String
     /// When it happened.
     public let time: Timestamp
-    /// The facts as JSON; the same text whenever it is read.
+    /// The facts as JSON. Every read gives the same text.
     public let data: String
 }
 
-/// A stretch of the log.
+/// A contiguous part of the log.
 public struct EventStretch: Sendable, Hashable {
-    /// What was asked for of it, positions ascending.
+    /// The events in it that match the filter, by ascending position.
     public let events: [EventRecord]
-    /// The position up to which the log was read: with a filter that can be further than the last event.
+    /// The position up to which the log was read. With a filter it can be beyond the last event.
     public let next: Int64
     /// Whether that is the end of the log.
     public let isEnd: Bool
-    /// The log's name: another one once the database has lost what came last.
+    /// The log's name. It changes when the database has lost its latest changes.
     public let log: String
 
     /// A stretch.
@@ -38,9 +38,9 @@ public struct EventStretch: Sendable, Hashable {
 }
 
 extension Store {
-    /// Moves events that were committed since into the log, where they get their positions. Returns how many no longer wait.
+    /// Moves newly committed events into the log, which gives them their positions. Returns how many no longer wait.
     public func sequenceEvents(limit: Int32 = 10_000) async throws -> Int64 {
-        // The one who calls this tells the readers when it is through.
+        // The caller tells the readers when it is done.
         try await count("SELECT sequence_events(\(limit)) AS count", waking: .nobody)
     }
 
@@ -48,16 +48,17 @@ extension Store {
     ///
     /// - Parameters:
     ///   - after: the last position that the reader knows; `nil` begins with the oldest event that is kept.
-    ///   - group: the events of this group alone.
-    ///   - filter: what is wanted of them.
-    ///   - name: the log that the position is of, if the reader knows.
-    /// - Throws: `EventRefusal.otherLog` when it is of another one, or of the log before it was restored; `EventRefusal.gone` when events after the position have been dropped (I9: a reader is told what it misses);
-    ///   `beyondEnd` when the log does not reach that far.
+    ///   - group: reads the events of this group only.
+    ///   - filter: which events are wanted.
+    ///   - name: the log that the position belongs to, if the reader knows it.
+    /// - Throws: `EventRefusal.otherLog` if the position belongs to another log, or to the log before the database was
+    ///   restored; `EventRefusal.gone` if events after the position have been dropped (I9: a reader is told what it
+    ///   misses); `beyondEnd` if the log does not reach that far.
     public func events(
         after: Int64?, limit: Int32, group: String? = nil, filter: EventFilter = .all, of name: String? = nil
     ) async throws -> EventStretch {
         let subject = group.map { "groups/\($0)" }
-        // The end of the log is read first: what is added meanwhile is left for the next call.
+        // The end of the log is read first: events added meanwhile are left for the next call.
         let log = try await query("SELECT first_position, last_position, log_name() AS name FROM event_log")[0]
         let own: String = try log.decode("name")
         guard name == nil || name == own else { throw EventRefusal.otherLog }
@@ -77,12 +78,12 @@ extension Store {
             ORDER BY position LIMIT \(limit)
             """)
         let events = try rows.map(EventRecord.init)
-        // The beginning is compared last: what has been dropped since the rows were read has been read.
+        // The beginning of the log is compared last: events dropped after the rows were read are in the result.
         let now = try await query("SELECT first_position, log_name() AS name FROM event_log")[0]
         let first: Int64 = try now.decode("first_position")
         guard try now.decode("name") == own else { throw EventRefusal.otherLog }
         guard start >= first - 1 else {
-            // A reader that wanted to begin at the beginning begins at the new one.
+            // A reader that asked for the oldest event starts at the new beginning.
             if after == nil {
                 return try await self.events(after: nil, limit: limit, group: group, filter: filter, of: name)
             }
@@ -93,8 +94,9 @@ extension Store {
         return EventStretch(events: events, next: next, isEnd: next >= last, log: own)
     }
 
-    /// Drops events that are older than `age`, in the order of the log and never the newest one. What is still to be delivered
-    /// waits for that (I9). Returns by how much the log has become shorter; there may be more when it is `limit`.
+    /// Drops events that are older than `age`, in the order of the log and never the newest event. An event with unsettled
+    /// deliveries is kept until they are settled (I9). Returns by how much the log became shorter; there may be more if
+    /// that equals `limit`.
     public func dropOldEvents(olderThan age: Duration, limit: Int32 = 2_000) async throws -> Int64 {
         try await count(
             "SELECT drop_old_events(\(age.milliseconds)::bigint * interval '1 ms', \(limit)) AS count", waking: .nobody)
@@ -102,7 +104,7 @@ extension Store {
 }
 
 extension EventRecord {
-    /// Of `events`.
+    /// Reads a row of `events`.
     init(_ row: PostgresRow) throws {
         position = try row.decode("position")
         id = try row.decode("id")

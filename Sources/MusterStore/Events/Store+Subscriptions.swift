@@ -7,26 +7,26 @@ public struct SubscriptionRecord: Sendable {
     public let name: String
     /// Where events are posted to.
     public let url: String
-    /// Its pattern of group names; `nil` for all.
+    /// The pattern of group names whose events it gets; `nil` for all groups.
     public let groups: String?
-    /// Its types; empty for all.
+    /// The types of events that it gets; empty for all types.
     public let types: [String]
     /// Whether anything is posted.
     public let isEnabled: Bool
-    /// Why not, if the receiver said so.
+    /// Why the receiver disabled the subscription; `nil` if it didn't.
     public let disabledReason: String?
-    /// Until when the secret before signs besides.
+    /// Until when deliveries are also signed with the previous secret; `nil` if they are not.
     public let previousUntil: Timestamp?
-    /// Up to where events have been made deliveries of.
+    /// The log position up to which deliveries have been made of events.
     public let position: Int64
-    /// Deliveries that are not settled, counted up to ``Limits/deliveriesCounted``.
+    /// The number of unsettled deliveries, counted up to ``Limits/deliveriesCounted``.
     public let pending: Int64
-    /// Deliveries that were given up, counted likewise.
+    /// The number of dead deliveries, counted up to ``Limits/deliveriesCounted``.
     public let dead: Int64
-    /// When it was made.
+    /// When it was created.
     public let createdAt: Timestamp
 
-    /// Of `subscriptions s`.
+    /// Columns of `subscriptions s`.
     static let columns: SQL = """
         s.name, s.url, s.groups, s.types, s.enabled, s.disabled_reason, s.position, s.created_at,
         CASE WHEN s.previous_until > statement_timestamp() THEN s.previous_until END AS previous_until,
@@ -51,11 +51,11 @@ public struct SubscriptionRecord: Sendable {
     }
 }
 
-/// What is to become of a subscription; `nil` stays as it is.
+/// A change of a subscription. `nil` keeps the present value.
 public struct SubscriptionChange: Sendable {
     /// Where events are posted to.
     public var url: String?
-    /// What deliveries are signed with; the one before signs besides for `Limits.secretRotation`.
+    /// The secret that signs deliveries. The previous secret also signs, for `Limits.secretRotation`.
     public var secret: WebhookSecret?
     /// Which groups' events it gets.
     public var groups: String?
@@ -69,9 +69,10 @@ public struct SubscriptionChange: Sendable {
 }
 
 extension Store {
-    /// Makes a subscription, which gets the events from now on. Its name, URL and filter have been checked.
+    /// Creates a subscription, which gets the events from now on. The caller has checked its name, URL and filter.
     ///
-    /// A repetition gets the subscription of the first time (I10): with everything the same, or of the same request (`Store.request`).
+    /// A repetition gets the existing subscription (I10) if everything is the same, or if it belongs to the same request
+    /// (`Store.request`).
     ///
     /// - Returns: the subscription, and the secret that signs for it.
     public func createSubscription(
@@ -118,14 +119,14 @@ extension Store {
         ).map(SubscriptionRecord.init)
     }
 
-    /// Changes a subscription, all or nothing. Deliveries that have been made already stay, whatever its new filter is.
+    /// Changes a subscription, all or nothing. Deliveries made before stay, whatever the new filter is.
     public func change(subscription name: String, _ change: SubscriptionChange) async throws -> SubscriptionRecord {
         let groups = change.groups == "*" ? nil : change.groups
         let filter = try EventFilter(groups: groups, types: change.types ?? [])
         let secret = change.secret?.text
         let isOther: SQL = "\(secret)::text IS NOT NULL AND \(secret)::text <> s.secret"
         let isKnown = try await transaction(waking: .deliveries) { connection in
-            // Before the rest, since it locks the log, and that comes before subscriptions.
+            // This comes first, since it locks the log, which comes before subscriptions in the order of locks.
             if let isEnabled = change.isEnabled {
                 _ = try await connection.query("SELECT enable_subscription(\(name), \(isEnabled))::text")
             }
@@ -150,7 +151,7 @@ extension Store {
         return try await subscription(name)
     }
 
-    /// Forgets a subscription and its deliveries.
+    /// Deletes a subscription and its deliveries.
     public func removeSubscription(_ name: String) async throws {
         _ = try await once(waking: .nobody) { connection in
             let rows = try await connection.query("DELETE FROM subscriptions WHERE name = \(name) RETURNING name")

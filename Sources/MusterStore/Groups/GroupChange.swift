@@ -1,12 +1,13 @@
 public import MusterCore
 
-/// When a group may run at all, every day.
+/// The daily hours in which a group may run.
 public struct GroupWindow: Hashable, Sendable {
     /// The local time at which it opens, as `HH:MM`.
     public var from: String
-    /// The local time at which it closes, as `HH:MM`: of the next day if it is before `from`; the same means always open.
+    /// The local time at which it closes, as `HH:MM`. A time before `from` is on the next day; the same time means always
+    /// open.
     public var to: String
-    /// The IANA time zone in which the clock is read.
+    /// The IANA name of the time zone of these times.
     public var timeZone: String
 
     /// A window.
@@ -17,11 +18,11 @@ public struct GroupWindow: Hashable, Sendable {
     }
 }
 
-/// A group that another one waits for.
+/// A group that another group waits for.
 public struct GroupPrerequisite: Hashable, Sendable {
     /// Its name.
     public var group: String
-    /// How it must end.
+    /// The condition: how it must end.
     public var on: PrerequisiteCondition
 
     /// A prerequisite.
@@ -31,34 +32,34 @@ public struct GroupPrerequisite: Hashable, Sendable {
     }
 }
 
-/// What is to become of a group's settings.
+/// A change of a group's settings.
 public struct GroupChange: Hashable, Sendable {
     /// Higher is served first.
     public var priority: Int32?
-    /// Share within the priority.
+    /// Relative share among groups of the same priority.
     public var weight: Int32?
-    /// Cap on its leases.
+    /// Cap on its connections.
     public var maxConnections: Change<Int32>
-    /// Cap on its bytes per second, as far as its timetable says nothing else.
+    /// Cap on its bytes per second at times for which its timetable has no entry.
     public var bytesPerSecond: Change<Int64>
-    /// When it may run at all.
+    /// The daily hours in which it may run.
     public var window: Change<GroupWindow>
     /// Its rates by the time of day, as a JSON array.
     public var timetable: Change<String>
-    /// How long it may take, counted from now and from the beginning of each further generation.
+    /// How long a generation may take. It counts from now, and from the beginning of each further generation.
     public var deadline: Change<Duration>
-    /// What happens when that is over.
+    /// What happens at the deadline.
     public var deadlineAction: DeadlineAction?
-    /// The groups that it waits for, in place of the ones it waited for.
+    /// The groups that it waits for. They replace the present ones.
     public var prerequisites: [GroupPrerequisite]?
-    /// How its sources are asked, as a JSON object; may hold secrets. Leases that are held keep what they were granted with.
+    /// The request options of its sources, as a JSON object; may hold secrets. Leases granted before keep their options.
     public var options: Change<String>
-    /// Who knows fresh URLs, as a JSON object; may hold secrets.
+    /// The resolver of fresh URLs, as a JSON object; may hold secrets.
     public var resolver: Change<String>
     /// The caller's data, as JSON.
     public var metadata: Change<String>
 
-    /// A change; whatever is not given stays.
+    /// A change. Settings that are not given stay.
     public init(
         priority: Int32? = nil, weight: Int32? = nil, maxConnections: Change<Int32> = .keep,
         bytesPerSecond: Change<Int64> = .keep, window: Change<GroupWindow> = .keep, timetable: Change<String> = .keep,
@@ -81,16 +82,16 @@ public struct GroupChange: Hashable, Sendable {
     }
 }
 
-/// What is to become of one setting.
+/// A change of one setting.
 public enum Change<Value: Hashable & Sendable>: Hashable, Sendable {
-    /// It stays.
+    /// The setting stays.
     case keep
-    /// It goes back to the default.
+    /// The setting returns to its default.
     case clear
-    /// It is this from now on.
+    /// The setting gets this value.
     case set(Value)
 
-    /// Whether it becomes something else, and what; nothing is the default.
+    /// Whether the setting changes, and its new value; `nil` is the default.
     var wish: (isSet: Bool, value: Value?) {
         switch self {
         case .keep: (false, nil)

@@ -4,36 +4,36 @@ public import MusterCore
 public struct GroupCreation: Sendable {
     /// Its name.
     public var name: String
-    /// Where its files end up.
+    /// The sink of its files.
     public var sink: String
     /// Higher is served first.
     public var priority: Int32
-    /// Share within the priority.
+    /// Relative share among groups of the same priority.
     public var weight: Int32
-    /// Cap on its leases.
+    /// Cap on its connections.
     public var maxConnections: Int32?
     /// The caller's data, as JSON.
     public var metadata: String?
-    /// Whether no task will be added any more.
+    /// Whether it is sealed: no task can be added later.
     public var isSealed: Bool
-    /// How its sources are asked, as a JSON object; may hold secrets.
+    /// The request options of its sources, as a JSON object; may hold secrets.
     public var options: String?
-    /// What shall be done where there is a choice, as a JSON object.
+    /// Its policy, as a JSON object: what workers do where there is a choice.
     public var policy: String?
-    /// Whether its tasks are made of files that the sink has, and its files are for others. Not part of the policy, which workers and
-    /// coordinators of before read to its last field (F18).
+    /// Whether its tasks reuse files that the sink has, and its files may be reused. This is not part of the policy,
+    /// because older workers and coordinators reject unknown fields of the policy (F18).
     public var reuses: Bool
-    /// Who knows fresh URLs, as a JSON object; may hold secrets.
+    /// The resolver of fresh URLs, as a JSON object; may hold secrets.
     public var resolver: String?
-    /// Cap on its bytes per second, as far as its timetable says nothing else.
+    /// Cap on its bytes per second at times for which its timetable has no entry.
     public var bytesPerSecond: Int64?
-    /// When it may run at all.
+    /// The daily hours in which it may run.
     public var window: GroupWindow?
     /// Its rates by the time of day, as a JSON array of `{from, to, timeZone?, bytesPerSecond}`.
     public var timetable: String?
-    /// How long a generation of it may take.
+    /// How long each of its generations may take.
     public var deadline: Duration?
-    /// What happens when that is over.
+    /// What happens at the deadline.
     public var deadlineAction: DeadlineAction
     /// The groups that it waits for.
     public var prerequisites: [GroupPrerequisite]

@@ -1,63 +1,64 @@
 public import MusterCore
 
-/// Why a group is not done, as far as the store knows. Whatever is counted one by one is counted up to a limit, so that the
-/// question costs the same for any group.
+/// Why a group is not done, as far as the store knows. Items are counted up to a limit, so that the query costs the same
+/// for any group.
 public struct GroupExplanationRecord: Sendable {
-    /// The most chunks, origins or groups that are counted one by one. A count beyond it says only that there are more.
+    /// The most chunks, origins or groups that are counted. A higher count only says that there are more.
     public static let most: Int64 = 100
 
-    /// What is leased of it now; the first 1,000 leases alone.
+    /// The group's present leases; the first 1,000 only.
     public struct Leases: Hashable, Sendable {
         /// Connections over which its chunks are fetched.
         public let connections: Int64
-        /// Files that are being verified and put in place.
+        /// The number of files being verified and put in place.
         public let finalizing: Int64
-        /// Questions to the resolver that somebody asks now.
+        /// The number of questions to the resolver that workers are asking.
         public let asking: Int64
-        /// Bytes that are to come under these leases, where that is known.
+        /// Bytes still to come under these leases, as far as known.
         public let bytesLeft: Int64
-        /// Bytes per second of these leases, each since it was granted.
+        /// Bytes per second under these leases, each since its grant.
         public let bytesPerSecond: Int64
     }
 
-    /// What has been put off; `most` + 1 chunks at the most.
+    /// The group's chunks that are put off; `most` + 1 of them are counted.
     public struct PutOff: Hashable, Sendable {
-        /// Chunks that wait for another try.
+        /// The number of chunks that wait for another try.
         public let fetching: Int64
-        /// Files that wait to be put in place.
+        /// The number of files that wait to be put in place.
         public let finalizing: Int64
-        /// Questions that wait to be asked again.
+        /// The number of questions to the resolver that wait to be asked again.
         public let asking: Int64
-        /// Chunks that wait for another task's file, whose content is the same.
+        /// The number of chunks that wait for another task's file with the same content.
         public let awaiting: Int64
         /// The first of these tasks.
         public let awaited: ExplanationRecord.Chunks.Awaited?
-        /// When the first of all that is due.
+        /// When the first of all these is due.
         public let dueAt: Timestamp?
     }
 
-    /// An origin that something of the group is on, or could be leased on.
+    /// An origin on which the group has leases, or could get them.
     public struct Origin: Sendable {
-        /// The origin, with what all groups have on it.
+        /// The origin, with the leases of all groups on it.
         public let origin: OriginRecord
-        /// Connections of the group to it.
+        /// The number of the group's connections to it.
         public let connections: Int64
-        /// Bytes per second of these, each since it was granted.
+        /// Bytes per second under the group's leases on it, each since its grant.
         public let bytesPerSecond: Int64
-        /// Bytes that are to come under these, where that is known.
+        /// Bytes still to come under these leases, as far as known.
         public let bytesLeft: Int64
-        /// Chunks of the group that could be leased on it now, up to `most` + 1.
+        /// The number of the group's chunks that could be leased on it now, up to `most` + 1.
         public let readyChunks: Int64
-        /// Bytes that are to come from it under these leases and for these chunks, the rest of their tasks included as far as
-        /// sizes are known; `nil` when there are more of them than were counted. What is put off or paused is not in it.
+        /// Bytes still to come from it under these leases and for these ready chunks, including the rest of their tasks as
+        /// far as sizes are known; `nil` if there are more of them than were counted. Chunks that are put off or paused are
+        /// not included.
         public let bytesLeftInAll: Int64?
     }
 
-    /// The rate of the whole fleet.
+    /// The byte rate of the whole fleet.
     public struct Fleet: Hashable, Sendable {
         /// The most bytes per second that all workers may fetch together.
         public let bytesPerSecondLimit: Int64
-        /// Bytes per second that they fetched lately, for all groups.
+        /// Their recent speed in bytes per second, for all groups.
         public let bytesPerSecond: Int64
     }
 
@@ -65,13 +66,13 @@ public struct GroupExplanationRecord: Sendable {
     public struct Straggler: Hashable, Sendable {
         /// The key of its task.
         public let key: String
-        /// What it is.
+        /// The kind of work.
         public let kind: LeaseKind
-        /// Where it is fetched from.
+        /// The origin that it is fetched from; `nil` for work that fetches nothing.
         public let origin: String?
-        /// Who holds it.
+        /// The worker that holds it.
         public let worker: String?
-        /// The bytes that are to come under it; `nil` where that is not known, or where nothing is fetched.
+        /// Bytes still to come under it; `nil` if unknown, or if nothing is fetched.
         public let bytesLeft: Int64?
         /// Bytes per second since it was granted.
         public let bytesPerSecond: Int64
@@ -79,10 +80,10 @@ public struct GroupExplanationRecord: Sendable {
         public let grantedAt: Timestamp
     }
 
-    /// How many failed tasks are named.
+    /// The number of failed tasks that are named.
     static let namedFailures: Int64 = 3
 
-    /// A task that has failed.
+    /// A failed task.
     public struct Failure: Hashable, Sendable {
         /// Its key.
         public let key: String
@@ -96,54 +97,55 @@ public struct GroupExplanationRecord: Sendable {
 
     /// Unfinished tasks whose last try found no room in the sink.
     public struct Roomless: Hashable, Sendable {
-        /// How many there are, of those whose failures are the newest.
+        /// Their number among the tasks with the newest failures.
         public var tasks: Int64 = 0
-        /// The first of them.
+        /// The first of these tasks.
         public var first: [Failure] = []
     }
 
-    /// Files that are there, and of which nothing tells whether they are pages in the place of files.
+    /// Finished files that may be pages in place of the files, where nothing tells (`TaskRecord.isDoubtful`).
     public struct Doubtful: Hashable, Sendable {
         /// How many there are.
         public var tasks: Int64 = 0
-        /// The keys of the first of them.
+        /// The keys of the first of these tasks.
         public var keys: [String] = []
     }
 
-    /// What went wrong last with tasks that are tried again.
+    /// The most frequent last failure of tasks that are tried again.
     public struct Retried: Hashable, Sendable {
-        /// How the last try failed.
+        /// The failure of the last try.
         public let failure: Failure
-        /// Where.
+        /// The origin that it happened at.
         public let origin: String
     }
 
     /// The group, with its counts, its limits and the groups that it waits for.
     public let group: GroupRecord
-    /// The groups at the ends of its chain that have ended otherwise than those wish that wait for them.
+    /// The groups at the ends of its chain of prerequisites that have ended in another way than the groups that wait for
+    /// them require.
     public var lost: [PrerequisiteRecord] = []
     /// The first of its tasks that have failed.
     public var failures: [Failure] = []
     /// Its files that may be pages.
     public var doubtful = Doubtful()
-    /// Its tasks that find no room.
+    /// Its tasks that found no room in the sink.
     public var roomless = Roomless()
-    /// What most of its tasks that are tried again failed with, and where.
+    /// The most frequent failure of its tasks that are tried again, with its origin.
     public var retried: Retried?
-    /// What is leased of it.
+    /// Its present leases.
     public let leases: Leases
-    /// What of it has been put off.
+    /// Its chunks that are put off.
     public let putOff: PutOff
-    /// Its origins, those with something to do, the slowest for the group first; `most` at the most.
+    /// Its origins that have leases or ready chunks of it, the slowest for the group first; `most` at most.
     public let origins: [Origin]
-    /// Files that could be put in place now if somebody took them, up to `most` + 1.
+    /// The number of files that could be put in place now if a session had room for them, up to `most` + 1.
     public let readyToFinalize: Int64
-    /// Who could work on it.
+    /// The sessions that could work on it.
     public let workers: ExplanationRecord.Workers
-    /// The fleet, where its rate is limited.
+    /// The fleet's rate; `nil` if it is not limited.
     public let fleet: Fleet?
-    /// The leases that will end last as things go, up to three, the last one first.
+    /// The leases that will end last at their present speed, up to three, the last one first.
     public let stragglers: [Straggler]
-    /// The database's clock, by which everything is told (I11).
+    /// The time of these facts, by the database's clock (I11).
     public let at: Timestamp
 }

@@ -7,101 +7,102 @@ public struct GroupRecord: Sendable {
     public let id: GroupID
     /// Its name.
     public let name: String
-    /// Where its files end up.
+    /// The sink of its files.
     public let sink: String
-    /// What is observed of it.
+    /// Its observed state.
     public let state: GroupState
-    /// How often it was completed and reopened, from 1.
+    /// The number of its generation, from 1. It grows when a finished group is reopened.
     public let generation: Int32
     /// Higher is served first.
     public let priority: Int32
-    /// Share within the priority.
+    /// Relative share among groups of the same priority.
     public let weight: Int32
-    /// Cap on its leases.
+    /// Cap on its connections.
     public let maxConnections: Int32?
     /// The caller's data, as JSON.
     public let metadata: String?
-    /// Tasks by state.
+    /// The number of tasks by state.
     public let tasks: [TaskState: Int64]
     /// Durable bytes.
     public let bytesDone: Int64
     /// Sum of the known sizes.
     public let bytesTotal: Int64
-    /// Tasks of unknown size.
+    /// The number of tasks of unknown size.
     public let unknownTasks: Int64
-    /// Bytes per second lately.
+    /// Recent speed in bytes per second.
     public let bytesPerSecond: Int64
     /// When it was created.
     public let createdAt: Timestamp
-    /// When this generation ended.
+    /// When this generation ended; `nil` while it is unfinished.
     public let finishedAt: Timestamp?
-    /// Live sessions that reach its sink.
+    /// The number of live sessions that reach its sink.
     public let workersReaching: Int64
-    /// Those of them that have been heard of as they should be, and don't leave.
+    /// How many of these are neither silent nor leaving: they are present.
     public let workersPresent: Int64
-    /// Those of the present ones at which the sink is in trouble.
+    /// The number of present sessions that report trouble with the sink.
     public let workersParked: Int64
-    /// Whether these are all present ones, and there are some.
+    /// Whether all present sessions report trouble with the sink, and there is at least one.
     public var isSinkParked: Bool { workersParked > 0 && workersParked == workersPresent }
-    /// What one of these said of it.
+    /// What one of these sessions reported about the sink.
     public let parkedDetail: String?
-    /// The workers that it waits for and that have not been heard of (`SilentWorker.join`).
+    /// The silent workers that it waits for (`SilentWorker.join`).
     public let silent: [SilentWorker]
-    /// Whether workers reach its sink, and none of them that stays has been heard of.
+    /// Whether sessions reach its sink, and all of them that are not leaving are silent.
     public let areAllSilent: Bool
-    /// The origins that have something ready of it and are paused: the one that goes on first is the first.
+    /// The paused origins for which it has ready chunks, the first to continue first.
     public let pausedOrigins: [String]
-    /// When that one goes on.
+    /// When the first of these origins continues.
     public let originsPausedUntil: Timestamp?
-    /// Whether one of them asked for that itself, so that one connection tries it sooner (range contract, row 25).
+    /// Whether one of these origins asked for the pause itself. In that case one connection tries it sooner (range
+    /// contract, row 25).
     public let areOriginsTried: Bool
-    /// What it wants where there is a choice, as JSON.
+    /// Its policy, as JSON: what workers do where there is a choice.
     public let policy: String?
-    /// Whether its tasks are made of files that the sink has, and its files are for others.
+    /// Whether its tasks reuse files that the sink has, and its files may be reused.
     public let reuses: Bool
-    /// Who knows fresh URLs, as JSON; without the header fields of the question, which may hold secrets.
+    /// The resolver of fresh URLs, as JSON, without the header fields of its requests, which may hold secrets.
     public let resolver: String?
-    /// Cap on its bytes per second, as far as its timetable says nothing else.
+    /// Cap on its bytes per second at times for which its timetable has no entry.
     public let bytesPerSecondLimit: Int64?
-    /// The cap that holds now, by timetable and limit.
+    /// The cap on its bytes per second that holds now, by timetable and cap; `nil` for none.
     public let bytesPerSecondAllowed: Int64?
-    /// When it may run at all.
+    /// The daily hours in which it may run.
     public let window: GroupWindow?
     /// Its rates by the time of day, as a JSON array.
     public let timetable: String?
-    /// When the time for this generation is over.
+    /// The deadline of this generation.
     public let deadlineAt: Timestamp?
-    /// What happens then.
+    /// What happens at the deadline.
     public let deadlineAction: DeadlineAction
-    /// Whether that has begun to happen.
+    /// Whether the action at the deadline has begun.
     public let isOverdue: Bool
-    /// Whether all of it was paused.
+    /// Whether it is paused as a whole.
     public let isPaused: Bool
-    /// Whether all of it was cancelled, and some tasks are still to follow (`adr/0015`).
+    /// Whether it is being cancelled as a whole, with some tasks left to cancel (`adr/0015`).
     public let isCancelling: Bool
-    /// Whether all of it was removed, and some tasks are still to follow.
+    /// Whether it is being removed as a whole, with some tasks left to remove.
     public let isRemoving: Bool
     /// Whether it waits for other groups.
     public let isHeld: Bool
-    /// Whether its window is open now; always, if it has none.
+    /// Whether its window is open now; true if it has no window.
     public let isWindowOpen: Bool
     /// When its window opens next, unless it is open.
     public let windowOpensAt: Timestamp?
     /// When its window closes, if it is open and ever closes.
     public let windowClosesAt: Timestamp?
-    /// Whether its hours can't be read, so that it does not run.
+    /// Whether its hours can't be read. Such a group does not run.
     public let hasFlawedHours: Bool
     /// The groups that it waits for, or waited for, by name.
     public let prerequisites: [PrerequisiteRecord]
-    /// How many tasks the verb changed that this is the answer to; `nil` in any other answer.
+    /// The number of tasks that the verb changed, in the answer to a verb; `nil` in any other answer.
     public var changedTasks: Int64?
-    /// The names of the options by which sources are asked. Their values may be secrets: only leases carry them.
+    /// The names of its request options. Their values may be secrets, so only leases carry them.
     public let optionNames: [String]
-    /// When all of this was so, by the database's clock (I11).
+    /// The time of these facts, by the database's clock (I11).
     public let at: Timestamp
 
-    /// The question for those groups `g` of which a condition is true: one that chooses few of many has to do so by itself, since more is looked at of each
-    /// that it leaves.
+    /// The query for the groups `g` that meet a condition. A condition that selects few of many groups must select them by
+    /// itself, without later limits: each group that it lets through costs more reads.
     static func query(where condition: SQL) -> SQL {
         """
         WITH \(SilentWorker.tables)

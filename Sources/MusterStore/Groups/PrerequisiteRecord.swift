@@ -1,18 +1,18 @@
 public import MusterCore
 import MusterPostgres
 
-/// A group that another one waits for, as it is stored.
+/// A group that another group waits for, as it is stored.
 public struct PrerequisiteRecord: Hashable, Sendable {
     /// Its name.
     public let group: String
-    /// How it must end.
+    /// The condition: how it must end.
     public let on: PrerequisiteCondition
-    /// Whether it has ended so once; that stays, whatever becomes of it later.
+    /// Whether it has met the condition once. This stays true, whatever happens to the group later.
     public let isSatisfied: Bool
-    /// What is observed of it now.
+    /// Its observed state.
     public let state: GroupState
 
-    /// Those of a group's row, by name.
+    /// The prerequisites in a group's row, by name.
     static func all(_ row: PostgresRow) throws -> [PrerequisiteRecord] {
         let names: [String] = try row.decode("prerequisite_names")
         let conditions: [PrerequisiteCondition] = try row.decode("prerequisite_conditions")

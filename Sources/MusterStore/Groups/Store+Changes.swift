@@ -2,15 +2,17 @@ import MusterCore
 import MusterPostgres
 
 extension Store {
-    /// Changes a group's settings, all or none of them. What is not given stays.
+    /// Changes a group's settings, all or none of them. Settings that are not given stay.
     ///
-    /// A deadline counts from now, whatever it was before; a group that has finished gets it when it is reopened.
+    /// A deadline counts from now, whatever the former deadline was. A group that has finished gets its deadline when it is
+    /// reopened.
     public func change(_ name: String, _ change: GroupChange) async throws -> GroupRecord {
         try await checkZones(of: change.window.wish.value, timetable: change.timetable.wish.value)
         let id = try await groupID(name)
-        // A larger limit, an open window or a prerequisite less lets work out, and may complete an empty group.
+        // Work may become leasable after a larger limit, an open window or the loss of a prerequisite. The last may also
+        // complete an empty group.
         try await transaction(waking: [.work, .events]) { connection in
-            // The locks of several groups are taken in order, so this comes first.
+            // This comes first, since it locks several groups, in order.
             if let prerequisites = change.prerequisites {
                 try await Self.setPrerequisites(prerequisites, of: id, named: name, on: connection)
             }
@@ -55,8 +57,8 @@ extension Store {
         return try await group(name)
     }
 
-    /// Opens a group for further tasks: one that is sealed in the same generation, one that has finished in its next one. One that
-    /// is open stays so.
+    /// Opens a group for further tasks. A sealed group stays in its generation; a finished group begins the next one; an
+    /// open group stays open.
     public func reopen(_ name: String) async throws -> GroupRecord {
         let id = try await groupID(name)
         while try await !write("SELECT reopen_group(\(id)) AS done", waking: [.work, .events])[0]
@@ -67,7 +69,7 @@ extension Store {
         return try await group(name)
     }
 
-    /// Says which groups a group waits for, in place of the ones it waited for.
+    /// Sets the groups that a group waits for; they replace the present ones.
     static func setPrerequisites(
         _ prerequisites: [GroupPrerequisite], of group: GroupID, named name: String, on connection: PostgresConnection
     ) async throws {
@@ -85,12 +87,12 @@ extension Store {
         }
     }
 
-    /// What `set_prerequisites` says; anything but `set` means that nothing was changed.
+    /// The outcomes of `set_prerequisites`; with any but `set`, nothing was changed.
     private enum PrerequisiteOutcome: String, PostgresText {
         case set, removed, unknown, late, cycle
     }
 
-    /// A group that still waits for this one.
+    /// The name of a group that still waits for this one; `nil` if there is none.
     func dependent(of group: GroupID) async throws -> String? {
         try await query(
             """
@@ -100,7 +102,7 @@ extension Store {
         ).first?.decode("name")
     }
 
-    /// Refuses names of time zones that PostgreSQL doesn't know: what depends on them would fail for ever.
+    /// Refuses names of time zones that PostgreSQL doesn't know: every later query with such a name would fail.
     func checkZones(of window: GroupWindow?, timetable: String?) async throws {
         guard window != nil || timetable != nil else { return }
         let unknown = try await query(

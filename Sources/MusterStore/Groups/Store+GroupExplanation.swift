@@ -2,8 +2,8 @@ import MusterCore
 import MusterPostgres
 
 extension Store {
-    /// Why a group is not done: a few questions that cost the same whatever the size of the group. Nothing of it walks its
-    /// tasks: states are counted in the group's row, chunks by index and up to a limit.
+    /// Why a group is not done. It takes a few queries that cost the same whatever the size of the group. No query walks
+    /// the group's tasks: states are counted in the group's row, chunks by index and up to a limit.
     public func explanation(of name: String) async throws -> GroupExplanationRecord {
         guard var record = try await explanations(of: [try await group(name)]).first else {
             throw Refusal.noSuchGroup(name)
@@ -18,7 +18,7 @@ extension Store {
         return record
     }
 
-    /// The first tasks of a group that have failed.
+    /// The first failed tasks of a group.
     private func failures(of group: GroupID) async throws -> [GroupExplanationRecord.Failure] {
         try await query(
             """
@@ -28,7 +28,7 @@ extension Store {
         ).map(GroupExplanationRecord.Failure.init)
     }
 
-    /// The files of a group of which nothing tells whether they are pages in the place of files.
+    /// The files of a group that may be pages in place of the files, where nothing tells.
     private func doubtful(in group: GroupID) async throws -> GroupExplanationRecord.Doubtful {
         let rows = try await query(
             """
@@ -42,7 +42,8 @@ extension Store {
             tasks: try rows.first?.decode("tasks") ?? 0, keys: try rows.map { try $0.decode("key") })
     }
 
-    /// The groups at the ends of a chain that keep all of it waiting: they have ended, and not as it was wished.
+    /// The groups at the ends of a chain that block the chain: they have ended, but not in the way that the groups waiting
+    /// for them require.
     private func lostPrerequisites(of group: GroupID) async throws -> [PrerequisiteRecord] {
         try await query(
             "SELECT name, condition, state FROM lost_prerequisites(\(group), \(GroupExplanationRecord.most))"
@@ -53,7 +54,7 @@ extension Store {
         }
     }
 
-    /// The same of several groups, by as many questions as for one. A group that was removed meanwhile is left out.
+    /// The same for several groups, with as many queries as for one group. Groups that were removed meanwhile are left out.
     public func explanations(of groups: [GroupRecord]) async throws -> [GroupExplanationRecord] {
         let ids = groups.map(\.id)
         let facts = try await query(Self.facts(of: ids)).reduce(into: [GroupID: PostgresRow]()) {
@@ -93,7 +94,7 @@ extension Store {
             stragglers: stragglers, at: Timestamp(try facts.decode("moment")))
     }
 
-    /// What is leased and what is put off of each group, and who could work on it, in one row.
+    /// The leases and the put-off chunks of each group, and the sessions that could work on it, in one row.
     private static func facts(of groups: [GroupID]) -> SQL {
         """
         SELECT g.id AS group_id, statement_timestamp() AS moment, l.connections, l.finalizing, l.asking, l.bytes_left, l.rate,
@@ -133,7 +134,7 @@ extension Store {
         """
     }
 
-    /// The origins that something of each group is leased on, or could be.
+    /// The origins on which each group has leases, or could get them.
     private func origins(of groups: [GroupID]) async throws -> [GroupID: [GroupExplanationRecord.Origin]] {
         try await query(
             """
@@ -184,8 +185,8 @@ extension Store {
         }
     }
 
-    /// The leases of each group that will end last: those that need longest for what they lack, and before them those of which
-    /// nobody knows how much they lack.
+    /// The leases of each group that will end last. Those with an unknown number of bytes left come first, then those that
+    /// need the longest time for what is left.
     private func stragglers(of groups: [GroupID]) async throws -> [GroupID: [GroupExplanationRecord.Straggler]] {
         try await query(
             """

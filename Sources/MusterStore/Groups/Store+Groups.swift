@@ -68,7 +68,7 @@ extension Store {
         return try await group(name)
     }
 
-    /// A group's identity. One that is being removed is gone for everybody but who removes it.
+    /// A group's identity. A group that is being removed is visible to its removal only.
     func groupID(_ name: String, removing: Bool = false) async throws -> GroupID {
         let rows = try await query(
             "SELECT g.id FROM groups g WHERE g.name = \(name) AND (\(removing) OR NOT is_removing(g))")

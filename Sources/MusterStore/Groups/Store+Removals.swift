@@ -1,32 +1,32 @@
 import MusterCore
 import MusterPostgres
 
-/// A group whose finished files are still to be deleted since it, or some of its tasks, were removed.
+/// A group whose finished files are still to be deleted because the group, or some of its tasks, were removed.
 public struct RemovalRecord: Sendable, Hashable {
-    /// The group's name, which may be that of another group by now.
+    /// The group's name. Another group may have that name by now.
     public let group: String
-    /// Where the files are.
+    /// The sink of the files.
     public let sink: String
-    /// How many there are still.
+    /// The number of files still to delete.
     public let files: Int64
-    /// Live sessions that reach the sink.
+    /// The number of live sessions that reach the sink.
     public let workersReaching: Int64
-    /// How many of them could not be deleted when that was last tried.
+    /// The number of these files whose deletion failed when it was last tried.
     public let failed: Int64
-    /// Why one of these could not.
+    /// Why the deletion of one of them failed.
     public let failure: String?
 }
 
-/// What becomes of the finished files of a group if they are deleted with it.
+/// What happens to the finished files of a group if they are deleted with it.
 public struct RemovalFate: Sendable, Hashable {
-    /// How many are to be deleted.
+    /// The number of files to be deleted.
     public let toDelete: Int64
-    /// How many stay, since another task has put its file, or may be about to put it, at the path since.
+    /// The number of files that stay, because another task has put its file at the path since, or may be about to do so.
     public let kept: Int64
     /// The group of one of these tasks.
     public let keptBy: String?
 
-    /// A fate.
+    /// The counts of files to delete and to keep.
     public init(toDelete: Int64, kept: Int64, keptBy: String?) {
         self.toDelete = toDelete
         self.kept = kept
@@ -34,16 +34,16 @@ public struct RemovalFate: Sendable, Hashable {
     }
 }
 
-/// What became of files that were to be deleted, as far as workers have told.
+/// The results of deletions, as far as workers have reported them.
 public struct RemovalOutcome: Sendable, Hashable {
-    /// How many were deleted.
+    /// The number of files that were deleted.
     public let deleted: Int64
-    /// How many stay, since others stand at their paths by now.
+    /// The number of files that stay, because other files are at their paths by now.
     public let changed: Int64
-    /// How many were gone already.
+    /// The number of files that were missing already.
     public let missing: Int64
 
-    /// An outcome.
+    /// The counts of deleted, changed and missing files.
     public init(deleted: Int64, changed: Int64, missing: Int64) {
         self.deleted = deleted
         self.changed = changed
@@ -52,11 +52,11 @@ public struct RemovalOutcome: Sendable, Hashable {
 }
 
 extension Store {
-    /// So many finished files are counted at the most before a removal.
+    /// The most finished files that are counted before a removal.
     private static let mostCounted: Int64 = 10_000
 
-    /// What would become of the finished files of a group, or of some of its tasks, if they were deleted with it now; `nil` for more than 10,000,
-    /// which take too long to count.
+    /// What would happen to the finished files of a group, or of some of its tasks, if they were deleted with it now; `nil`
+    /// for more than 10,000 files, which take too long to count.
     public func removalFate(of group: String, keys: [String]? = nil) async throws -> RemovalFate? {
         let id = try await groupID(group, removing: keys == nil)
         let row = try await query(
@@ -77,29 +77,30 @@ extension Store {
             toDelete: try row.decode("deleted"), kept: try row.decode("kept"), keptBy: try row.decode("kept_by"))
     }
 
-    /// What is still to be deleted of a group; `nil` when nothing is.
+    /// The files that are still to be deleted of a group; `nil` if there are none.
     public func removal(of group: String) async throws -> RemovalRecord? {
         try await removals(group, after: nil, limit: 1).first
     }
 
-    /// A page of what is still to be deleted, by the names of groups.
+    /// A page of the groups with files still to be deleted, by name.
     public func removals(after: String?, limit: Int32) async throws -> [RemovalRecord] {
         try await removals(nil, after: after, limit: limit)
     }
 
-    /// Whether a group is there that is to be removed as a whole.
+    /// Whether a group of this name exists and is being removed as a whole.
     public func isRemoving(_ group: String) async throws -> Bool {
         let rows = try await query(
             "SELECT g.id FROM groups g WHERE g.name = \(group) AND (is_removing(g) OR wish_rank(wished_of(g)) = 2)")
         return !rows.isEmpty
     }
 
-    /// A removal with files begins under the name of a group: what became of those of earlier ones is forgotten, unless some are left.
+    /// Begins a removal with files under the name of a group: deletes the results of earlier removals of that name, unless
+    /// some of their files are still to be deleted.
     public func beginRemoval(of group: String) async throws {
         _ = try await write("SELECT begin_removal(\(group))::text", waking: .nobody)
     }
 
-    /// What became of the files that were removed under the name of a group; `nil` where nobody has told.
+    /// The results for the files removed under the name of a group; `nil` if no worker has reported any.
     public func removalOutcome(of group: String) async throws -> RemovalOutcome? {
         try await query("SELECT deleted, changed, missing FROM removed_files WHERE group_name = \(group)").first.map {
             RemovalOutcome(
@@ -107,7 +108,7 @@ extension Store {
         }
     }
 
-    /// Forgets what became of files that were removed longer ago than `age`.
+    /// Deletes the results of removals that are older than `age`.
     public func dropRemovalOutcomes(olderThan age: Duration) async throws {
         _ = try await write(
             "DELETE FROM removed_files WHERE at < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms'",

@@ -1,14 +1,14 @@
 import MusterCore
 import MusterPostgres
 
-/// Rounds over groups. None of them waits for the lock of a group, and a group whose own data are in the way, such as counts that don't add
-/// up, stops no other one (I19).
+/// Rounds over groups. No round waits for the lock of a group. A group whose own data are inconsistent, such as counts that
+/// don't add up, does not hold up other groups (I19).
 extension Store {
-    /// Told after a round which groups it could do nothing for.
+    /// Called after a round with the names of the groups that it could not process.
     public typealias StuckGroups = @Sendable (_ names: [String]) -> Void
 
-    /// Fails tasks whose deadline has passed (row 33), in transactions of `limit` tasks. Returns how many; some may be left after
-    /// `rounds` transactions, so that a sweep has time for others.
+    /// Fails tasks whose deadline has passed (row 33), in transactions of `limit` tasks. Returns their number. Some may be
+    /// left after `rounds` transactions, so that the sweep has time for its other duties.
     public func failOverdue(
         limit: Int32 = 1_000, rounds: Int = 10, onStuck: StuckGroups = { _ in }
     ) async throws -> Int64 {
@@ -24,15 +24,15 @@ extension Store {
         return failed
     }
 
-    /// What was found of groups whose time was over.
+    /// The result for groups whose deadline has passed.
     public struct ExpiredGroups: Sendable, Hashable {
-        /// How many groups there were.
+        /// The number of these groups.
         public let groups: Int64
-        /// Tasks that failed by that. There may be more when it is `limit`.
+        /// The number of tasks that failed for it. There may be more if it equals `limit`.
         public let failedTasks: Int64
     }
 
-    /// Does what is to follow when a group's time is over.
+    /// Carries out the deadline action of groups whose deadline has passed.
     public func expireGroups(limit: Int32 = 1_000, onStuck: StuckGroups = { _ in }) async throws -> ExpiredGroups {
         var groups: Int64 = 0
         var failed: Int64 = 0
@@ -47,7 +47,7 @@ extension Store {
         return ExpiredGroups(groups: groups, failedTasks: failed)
     }
 
-    /// Lets groups begin that wait for no other group any more. Returns how many.
+    /// Starts groups that wait for no other group any more. Returns their number.
     public func releaseGroups(limit: Int32 = 1_000, onStuck: StuckGroups = { _ in }) async throws -> Int64 {
         var released: Int64 = 0
         try await round(most: .max, onStuck) { stuck in
@@ -56,13 +56,14 @@ extension Store {
             let count: Int64 = try row.decode("count")
             released += count
             if count > 0 { wake([.work, .events]) }
-            // Empty groups complete by that, and let others begin in turn.
+            // Empty groups complete when they start, which lets others start in turn.
             return count > 0
         }
         return released
     }
 
-    /// Goes on with verbs on whole groups that no request drives any more. Returns how many tasks were changed; there may be more.
+    /// Continues verbs on whole groups that no request drives any more. Returns the number of tasks that were changed;
+    /// there may be more.
     @discardableResult
     public func sweepWishes(slices: Int = 4, onStuck: StuckGroups = { _ in }) async throws -> Int64 {
         var changed: Int64 = 0
@@ -78,10 +79,11 @@ extension Store {
         return changed
     }
 
-    /// How many groups with data in the way one round passes by.
+    /// The most groups with inconsistent data that one round skips.
     private static let stuckAtMost = 100
 
-    /// Runs a statement again and again: as long as it has more to do, but `most` times, and where groups are stuck, without these.
+    /// Repeats a statement as long as it has more to do, `most` times at most. If groups are stuck, runs it again without
+    /// them.
     private func round(
         most: Int = 1, _ onStuck: StuckGroups, _ statement: ([GroupID]) -> SQL,
         goesOn: (PostgresRow) throws -> Bool

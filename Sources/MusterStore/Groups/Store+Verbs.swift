@@ -3,30 +3,33 @@ import MusterPostgres
 
 /// What can be asked of a group or of some of its tasks.
 public enum TaskVerb: String, Sendable, CaseIterable {
-    /// Stop fetching and keep the bytes.
+    /// Stop fetching, and keep the bytes.
     case pause
     /// Go on.
     case resume
-    /// End and drop what is unfinished (I13).
+    /// End the tasks, and delete what is unfinished (I13).
     case cancel
-    /// Put failed tasks back with what they had.
+    /// Queue failed tasks again, with the bytes that they have.
     case retry
 }
 
-/// Verbs on whole groups are many short transactions (`adr/0015`): the first one says what is wished, so that nothing is granted any
-/// more that the wish forbids, and every one moves `Policy.verbSlice` tasks. Verbs on keys are one transaction.
+/// Verbs on whole groups are many short transactions (`adr/0015`). The first one writes the wish, so that nothing is
+/// granted any more that the wish forbids. Every transaction moves `Policy.verbSlice` tasks. Verbs on keys are one
+/// transaction.
 extension Store {
-    /// How long a retry of a whole group may take. It is refused as a whole where a destination is taken, and opens one generation,
-    /// so that it is one transaction whatever the number of its tasks.
+    /// How long a retry of a whole group may take. It is one transaction whatever the number of its tasks, because it is
+    /// refused as a whole if a destination is taken, and opens one generation.
     static let retryLimit = Duration.seconds(600)
 
-    /// How often in a row a verb that has begun finds the group locked, for a second each, before it is left to the sweep.
+    /// The number of times in a row that a begun verb may find the group locked, for a second each, before it is left to
+    /// the sweep.
     private static let lockTimeouts = 10
 
-    /// Applies a verb to a group, or to the tasks with these keys; keys that don't exist are refused.
+    /// Applies a verb to a group, or to the tasks with these keys. Keys that don't exist are refused.
     ///
-    /// - Returns: the group, with the number of tasks that were changed. When the caller goes away in the middle of a large group, a
-    ///   pause or a cancel is brought to its end by the sweep; a resume is to be repeated, and so is a cancel for what failed tasks kept.
+    /// - Returns: the group, with the number of tasks that were changed. If the caller goes away in the middle of a large
+    ///   group, the sweep completes a pause or a cancel. A resume has to be repeated, and so has a cancel, for the bytes
+    ///   that failed tasks kept.
     public func apply(_ verb: TaskVerb, to name: String, keys: [String]?) async throws -> GroupRecord {
         let id = try await groupID(name)
         if let keys { try await checkKeys(keys, of: id) }
@@ -47,10 +50,11 @@ extension Store {
         return group
     }
 
-    /// Forgets a group that nobody waits for, or the tasks with these keys. Returns how many tasks were forgotten.
+    /// Removes a group that no group waits for, or the tasks with these keys. Returns the number of tasks that were
+    /// removed.
     ///
-    /// When the caller goes away in the middle of a large group, the removal is brought to its end by the sweep; the name is free
-    /// after that.
+    /// If the caller goes away in the middle of a large group, the sweep completes the removal. The name is free after
+    /// that.
     @discardableResult
     public func remove(_ name: String, keys: [String]?, deletingFiles: Bool) async throws -> Int64 {
         let id = try await groupID(name, removing: keys == nil)
@@ -65,7 +69,7 @@ extension Store {
         }
     }
 
-    /// Brings the cancel of a group to its end, if one is under way: what comes after it begins with a group that has ended.
+    /// Completes the cancel of a group, if one is under way: the next step needs a group that has ended.
     func finishCancel(of group: GroupID) async throws {
         _ = try await drive("cancel", group, from: Slice(place: 1, last: 0))
     }
@@ -74,11 +78,12 @@ extension Store {
     private struct Slice {
         /// The place of a state in `verb_states`, from 1; 0 for the first slice, which writes the wish.
         var place: Int32
-        /// The last task in that state that was looked at.
+        /// The last task in that state that was processed.
         var last: Int64
     }
 
-    /// Moves slice after slice until nothing is left, or something else is wished. Each has a deadline, all together have none.
+    /// Moves slice after slice until nothing is left, or until the wish changes. Each slice has a deadline; all together
+    /// have none.
     private func drive(
         _ verb: String, _ group: GroupID, from start: Slice = Slice(place: 0, last: 0)
     ) async throws -> Int64 {
@@ -94,8 +99,8 @@ extension Store {
                     FROM verb_slice(\(group), \(verb), \(next.place), \(next.last), \(policy.verbSlice))
                     """, waking: [.work, .events])[0]
             } catch let error as PostgresError where error.sqlState == .lockNotAvailable {
-                // Another transaction keeps the group for long, such as an addition of many tasks. What is wished is done as soon as it
-                // is free, by the sweep; what has been begun already may as well go on here.
+                // Another transaction locks the group for long, such as an addition of many tasks. The sweep carries out
+                // the wish as soon as the group is free. A verb that has begun already may as well go on here.
                 timeouts += 1
                 try Task.checkCancellation()
                 if next.place > 0, timeouts < Self.lockTimeouts { continue }
@@ -110,7 +115,7 @@ extension Store {
         }
     }
 
-    /// Drops what failed tasks kept for a retry, in steps, since there may be many.
+    /// Deletes what failed tasks kept for a retry, in steps, since there may be many tasks.
     private func dropFailed(_ group: GroupID, _ keys: [String]?) async throws {
         let limit: Int32 = 1_000
         while true {
@@ -139,7 +144,7 @@ extension Store {
         }
     }
 
-    /// Which live task keeps a failed one from being tried again, as a refusal.
+    /// The refusal of a retry, which names the live task that has the destination of a failed task.
     private func destinationTaken(_ group: GroupID, keys: [String]?) async throws -> Refusal {
         let rows = try await query(
             """

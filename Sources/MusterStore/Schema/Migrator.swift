@@ -12,7 +12,7 @@ public struct Migrator: Sendable {
     public init(_ configuration: PostgresConfiguration, patience: Duration = .seconds(10)) {
         var configuration = configuration
         configuration.applicationName = "muster-migrate"
-        // A change of a large table takes its time.
+        // A change of a large table may take long.
         configuration.defaultTimeout = .seconds(3_600)
         self.configuration = configuration
         self.patience = patience
@@ -29,7 +29,7 @@ public struct Migrator: Sendable {
     /// Makes the database one of this build. Returns the names of the tables that were applied, and `functions` where these
     /// were installed; nothing when the database is of this build already. Safe to run from many processes at once.
     ///
-    /// - Throws: `SchemaRefusal` when nothing leads from the database to this build, or coordinators use it.
+    /// - Throws: `SchemaRefusal` when no migration leads from the database to this build, or coordinators use it.
     public func migrate() async throws -> [String] {
         try await withConnection { connection in
             guard try await lock(connection) else { return [] }
@@ -57,7 +57,7 @@ public struct Migrator: Sendable {
         }
     }
 
-    /// Makes sure that no table has lost rows that others tell of (`check_rows`).
+    /// Checks that no table has lost rows that other tables refer to (`check_rows`).
     public func checkRows() async throws {
         try await withConnection { _ = try await $0.query("SELECT check_rows()") }
     }
@@ -74,7 +74,7 @@ public struct Migrator: Sendable {
                 "INSERT INTO muster_tables (name, digest) VALUES (\(table.name), \(table.digest))")
             done.append(table.name)
         }
-        // Functions call each other: none is looked into before all are there. A test looks into every one.
+        // Functions call each other: their bodies are not checked before all are there. A test checks every one.
         try await transaction.simple("SET LOCAL check_function_bodies = off")
         for script in Schema.verbs + [Schema.plans] { try await transaction.simple(script.text) }
         // Its verbs are the functions that this transaction has made.
@@ -113,11 +113,10 @@ public struct Migrator: Sendable {
             })
     }
 
-    /// Takes the schema's lock for itself, until the connection ends. Returns false when there is no need to: the database
+    /// Takes the schema's lock exclusively, until the connection ends. Returns false if that is not needed: the database
     /// is of this build, perhaps since another migrator was first, whose coordinator holds the lock by now.
     ///
-    /// It asks again and again instead of waiting in the lock's queue: there, coordinators that run would have to wait
-    /// behind it.
+    /// It polls instead of waiting in the lock's queue, where running coordinators would have to wait behind it.
     private func lock(_ connection: PostgresConnection) async throws -> Bool {
         let end = ContinuousClock.now + patience
         while try await Self.difference(connection) != nil {

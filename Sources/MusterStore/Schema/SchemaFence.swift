@@ -1,15 +1,15 @@
 public import MusterPostgres
 
-/// Keeps the verbs that a coordinator calls and the schema of its database one build (`adr/0016`).
+/// Keeps a coordinator and the schema of its database at one build (`adr/0016`).
 ///
 /// A connection that may call verbs holds an advisory lock in shared mode for as long as it lives; a migration holds it
-/// exclusively. The build is read after the lock is held, by a statement of its own: one that did both could read with a
-/// snapshot from before the lock.
+/// exclusively. The build is read after the lock is held, by a statement of its own: a single statement could read with
+/// a snapshot from before the lock.
 public enum SchemaFence {
     /// The key of the lock. The first number is Muster's, the second one the schema's.
     static let key: SQL = "7300, 1"
 
-    /// Lets a connection in. Where the database has lost something since it was last used, what it says from now on is told from that
+    /// Admits a connection. If the database has lost commits since it was last used, it becomes a new incarnation
     /// (`enter_incarnation`).
     ///
     /// - Throws: `SchemaRefusal` when the database is of another build, `PostgresError` when it can't be asked.

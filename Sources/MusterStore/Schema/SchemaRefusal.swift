@@ -1,4 +1,4 @@
-/// Why a program and a database do not go together.
+/// Why this build can't use a database.
 public enum SchemaRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     /// The database has no schema yet.
     case empty
@@ -13,7 +13,7 @@ public enum SchemaRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     /// Coordinators use the database, so that its schema can't be changed; the text names their connections.
     case inUse(by: [String])
 
-    /// What is the matter, and what to do.
+    /// The problem, and what to do about it.
     public var description: String {
         switch self {
         case .empty: "the database is empty: run muster migrate, or muster serve --migrate"

@@ -1,8 +1,8 @@
 -- How claims, reports, sweeps of chunks and verbs on groups are planned. Installed after the functions.
 --
--- Their statements are planned once for each connection: planning them for the values of every call takes longer than running them. The plans
--- must do for a queue of ten chunks or ten million, and whatever the statistics say of a table that was just filled or emptied: few rows by their
--- index. The settings hold for all that these functions call.
+-- Their statements are planned once for each connection: planning them for the values of every call takes longer than running them. The plans must be
+-- good for a queue of ten chunks or ten million, and whatever the statistics say of a table that was just filled or emptied: so they read few rows,
+-- by an index. The settings also apply to all functions that these call.
 DO $$
 DECLARE
     v_verb text;

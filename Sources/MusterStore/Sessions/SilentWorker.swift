@@ -1,24 +1,26 @@
 public import MusterCore
 import MusterPostgres
 
-/// A live worker that has not been heard of for longer than it should be.
+/// A live worker whose syncs are overdue.
 public struct SilentWorker: Hashable, Sendable {
     /// Its name.
     public let name: String
-    /// When it was heard of last.
+    /// When the coordinator last heard from it.
     public let seenAt: Timestamp
-    /// When its session ends, and its leases with it, if nothing is heard of it until then.
+    /// When its session and its leases end, unless it syncs before.
     public let endsAt: Timestamp
 
-    /// Whether the worker of a session `s` was not heard of for longer than it should be. It syncs three times in the life of its session at the
-    /// least, and every three seconds while bytes come: then two of its syncs are missed.
+    /// Whether the worker of a session `s` is silent. A worker syncs at least three times in the life of its session, and
+    /// every three seconds while bytes come. It is silent after a third of that life without a sync, or after 6 s while
+    /// bytes come: it has missed two syncs then.
     static let isSilent: SQL = """
         (s.seen_at < statement_timestamp() - (s.expires_at - s.seen_at) / 3
             OR s.seen_at < statement_timestamp() - interval '6 s' AND EXISTS (
                 SELECT 1 FROM leases b WHERE b.session_id = s.id AND b.durable > b.resume AND b.progress_at > s.seen_at - interval '3 s'))
         """
 
-    /// What has to stand before a statement with `join`: the live sessions, each judged once in it, whatever the number of its groups.
+    /// The `WITH` tables that a statement with `join` needs: the live sessions. Each session is judged once, whatever the
+    /// number of its groups.
     static let tables: SQL = """
         alive AS MATERIALIZED (
             SELECT s.id, s.worker, s.seen_at, s.expires_at, s.sinks, s.parked, s.sink_status, s.draining,
@@ -44,8 +46,9 @@ public struct SilentWorker: Hashable, Sendable {
         )
         """
 
-    /// Joins to each group `g` who reaches its sink, and the silent workers that it waits for, the one that was heard of longest ago first: those that
-    /// hold something of it, and all that reach its sink if none of these is heard of.
+    /// Joins to each group `g` the sessions that reach its sink, and the silent workers that the group waits for, the
+    /// longest silent first. The group waits for workers that hold leases of it, and for all workers that reach its sink if
+    /// all of these are silent.
     static let join: SQL = """
         LEFT JOIN crews ON crews.sink = g.sink
         LEFT JOIN holders ON holders.group_id = g.id

@@ -7,9 +7,9 @@ public struct BudgetUse: Sendable, Hashable {
     public let budget: String
     /// Bytes since the last settled sync.
     public let bytes: Int64
-    /// The share that it kept to when it said so, in bytes per second; `nil` when it knew of none.
+    /// The share that the session kept to when it reported, in bytes per second; `nil` if it knew of no share.
     public let bytesPerSecond: Int64?
-    /// Whether something had to wait for the budget.
+    /// Whether a transfer had to wait for the budget.
     public let isShort: Bool
 
     /// Use of a budget.
@@ -25,7 +25,7 @@ public struct BudgetUse: Sendable, Hashable {
 public struct StoredShare: Sendable, Hashable {
     /// The budget's name: `group:<name>`, `origin:<key>` or `fleet`.
     public let budget: String
-    /// Bytes per second; 0 while everything is in use by others.
+    /// Bytes per second; 0 while other sessions use the whole budget.
     public let bytesPerSecond: Int64
 
     /// A row of `budget` and `offer`.
@@ -35,18 +35,18 @@ public struct StoredShare: Sendable, Hashable {
     }
 }
 
-/// Byte budgets: rates of groups, of origins and of the fleet, whose shares are handed out with the syncs. The shares of a
-/// budget never exceed its rate together.
+/// Byte budgets: rates of groups, of origins and of the fleet. Shares of them are handed out with the syncs. The sum of all
+/// shares of a budget never exceeds its rate.
 extension Store {
-    /// Whether there is any byte budget, or was one that some session still has a share of. Cheap; meant to be asked once a
-    /// second, so that syncs ask nothing where there is none, and so that what sessions had that are over is free again.
+    /// Whether there is a byte budget, or a session that still has a share of a former one. It is cheap and meant to be
+    /// called once a second: syncs ask for nothing where there is no budget, and the shares of ended sessions are freed.
     public func hasBudgets() async throws -> Bool {
         let isSo: Bool = try await write("SELECT has_budgets() AS is_so", waking: .nobody)[0].decode("is_so")
         return isSo || policy.fleetRate != nil
     }
 
-    /// Counts what a session used by a sync, and finds its shares from now on: all of those that its leases draw from. A share
-    /// that was made smaller counts in full until the session says that it keeps to less.
+    /// Counts what a session has used up to a sync, and returns its shares from now on: one for each budget that its leases
+    /// draw from. A share that was made smaller counts in full until the session reports that it keeps to less.
     public func settleBudgets(
         _ session: SessionID, sequence: Int64, use: [BudgetUse]
     ) async throws -> [StoredShare] {
@@ -58,7 +58,7 @@ extension Store {
         ).map(StoredShare.init)
     }
 
-    /// A session's shares as they stand.
+    /// The present shares of a session.
     public func budgetShares(of session: SessionID) async throws -> [StoredShare] {
         try await query("SELECT budget, offer FROM budget_shares WHERE session_id = \(session) ORDER BY 1").map(
             StoredShare.init)

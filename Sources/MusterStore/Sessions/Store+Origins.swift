@@ -7,30 +7,31 @@ public struct OriginRecord: Sendable {
     public let key: String
     /// Its own cap on connections, if it has one.
     public let maxConnections: Int32?
-    /// How many connections it may have now: fewer than the cap after it refused, one more with every ten seconds (range contract, row 24).
+    /// The number of connections that it may have now. It is lower than the cap after a refusal, and grows with the time
+    /// since (range contract, row 24).
     public let allowedConnections: Int32
-    /// Connections that sessions have to it now (adr/0024).
+    /// The number of connections that sessions have to it now (adr/0024).
     public let connections: Int64
-    /// Leases on it now, and what is fetched under them.
+    /// The present leases on it, and the bytes fetched under them.
     public let inHand: LeasedBytes
-    /// Nothing is leased on it before this moment.
+    /// Nothing is leased on it before this time.
     public let pausedUntil: Timestamp?
-    /// Whether it asked for that itself, so that one connection tries it sooner (row 25).
+    /// Whether the origin asked for the pause itself. In that case one connection tries it sooner (row 25).
     public let isTried: Bool
-    /// When it last refused because of too much at once.
+    /// When it last refused because of too many connections or requests at once.
     public let limitedAt: Timestamp?
     /// The whole seconds since then.
     public let secondsSinceRefusal: Int64?
-    /// For how many seconds it has refused connections and served nothing; `nil` where it serves.
+    /// Seconds for which it has refused connections and served nothing; `nil` while it serves.
     public let secondsOut: Int64?
-    /// Why it may have fewer connections now than its cap says, if that is so.
+    /// Why it may have fewer connections now than its cap; `nil` if it may have all of them.
     public let limit: Limit?
-    /// Bytes per second lately.
+    /// Recent speed in bytes per second.
     public let bytesPerSecond: Int64
-    /// How many bytes per second the fleet may take from it, if that is limited.
+    /// The fleet's byte budget for it, in bytes per second; `nil` for no limit.
     public let bytesPerSecondLimit: Int64?
 
-    /// What an origin refused last because there was too much at once, or may have.
+    /// The last refusal of an origin that was, or may have been, for too much at once.
     public struct Limit: Sendable, Hashable {
         /// The status that it refused with; `nil` for a reset.
         public let status: Int32?
@@ -44,10 +45,10 @@ public struct OriginRecord: Sendable {
         }
     }
 
-    /// What of its leases is told, to be joined to `origins o`.
+    /// The sums over its leases, to be joined to `origins o`.
     static let leases = LeasedBytes.sums(where: "l.origin_id = o.id")
 
-    /// Of `origins o` with `leases`, where `cap` is the one of origins that have none of their own.
+    /// Columns of `origins o` joined with `leases`. `cap` is the cap of origins that have none of their own.
     static func columns(cap: Int32) -> SQL {
         """
         o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed, (SELECT count(*) FROM lanes_to(o.id)) AS lanes,
@@ -82,7 +83,7 @@ public struct OriginRecord: Sendable {
 }
 
 extension Store {
-    /// A page of the origins that are known, by their keys.
+    /// A page of the known origins, by key.
     public func origins(after: String?, limit: Int32) async throws -> [OriginRecord] {
         try await query(
             """
@@ -93,8 +94,8 @@ extension Store {
         ).map(OriginRecord.init)
     }
 
-    /// Sets what people wish of an origin, which need not be known yet. Another cap, or none, also takes back what its refusals
-    /// taught (row 24).
+    /// Sets the limits that a user wants for an origin. The origin need not be known yet. Setting or clearing the cap also
+    /// forgets what was learned from refusals (row 24).
     public func setOrigin(
         _ key: String, maxConnections: Change<Int32> = .keep, bytesPerSecond: Change<Int64> = .keep,
         pausedUntil: Change<Timestamp> = .keep
@@ -103,7 +104,7 @@ extension Store {
         let cap = maxConnections.wish
         let pause = pausedUntil.wish
         let until = pause.value.map { PostgresTimestamp(microsecondsSinceEpoch: $0.microseconds) }
-        // A pause that ends, or a larger cap, lets work out.
+        // Work may become leasable: a pause may have ended, or the cap may be larger.
         _ = try await write(
             """
             SELECT change_origin(\(key), \(cap.isSet), \(cap.value), \(pause.isSet), \(until),
@@ -117,16 +118,17 @@ extension Store {
                 """)[0])
     }
 
-    /// Adds up what came from origins since the last time, for their speeds. Returns of how many origins something came.
+    /// Adds up the bytes received from origins since the last call, for their speeds. Returns the number of origins that
+    /// sent something.
     @discardableResult
     public func foldOriginRates() async throws -> Int64 {
         try await count("SELECT fold_origin_rates() AS count", waking: .nobody)
     }
 
-    /// Has files of which nothing has come, and that wait at origins which are left alone, fetched from other sources of theirs.
+    /// Moves files of which nothing has come, and that wait at a paused origin, to another of their sources.
     ///
-    /// - Parameter limit: how many are looked at for each such origin.
-    /// - Returns: how many have moved.
+    /// - Parameter limit: the most files that are looked at for each such origin.
+    /// - Returns: how many were moved.
     @discardableResult
     public func leaveRestingOrigins(limit: Int = 10_000) async throws -> Int64 {
         try await count("SELECT leave_resting_origins(\(Int32(clamping: limit))) AS count", waking: .work)

@@ -1,7 +1,7 @@
 public import MusterCore
 import MusterPostgres
 
-/// The introduction of a worker.
+/// What a worker says of itself when it opens a session.
 public struct SessionOpening: Sendable {
     /// The worker's name.
     public var worker: String
@@ -13,16 +13,16 @@ public struct SessionOpening: Sendable {
     public var slots: Int32
     /// The sinks that it reaches.
     public var sinks: [String]
-    /// Which directory each of them is, by what the directory says of itself; a sink is missing that could not be read.
+    /// The identity of each sink's directory, as stored in the directory itself. Sinks that could not be read are missing.
     public var marks: [String: String]
-    /// The sinks whose directory takes the place of another one, as the operator says.
+    /// The sinks whose directory replaces another one, by the operator's order.
     public var replaced: [String]
-    /// The rate that the worker keeps to by itself, in bytes per second, if it does; only shown.
+    /// The worker's own rate limit, in bytes per second; `nil` for none. It is only shown.
     public var bytesPerSecond: Int64?
-    /// The session that the same process had before, if it had one.
+    /// The former session of the same process; `nil` if there was none.
     public var previous: SessionID?
 
-    /// An introduction.
+    /// Describes a worker that opens a session.
     public init(
         worker: String, version: String, labels: String, slots: Int32, sinks: [String], marks: [String: String] = [:],
         replaced: [String] = [], bytesPerSecond: Int64? = nil, previous: SessionID? = nil
@@ -43,7 +43,8 @@ public struct SessionOpening: Sendable {
 public struct OpenedSession: Sendable {
     /// The session.
     public let id: SessionID
-    /// Which directory each of its sinks has to be, by what that says of itself; a sink is missing that nobody has reached yet.
+    /// The identity that the directory of each sink must have, as stored in the directory itself. Sinks that no worker has
+    /// reached yet are missing.
     public let marks: [String: String]
 }
 
@@ -74,11 +75,11 @@ public struct SessionRenewal: Sendable {
 public struct RenewedSession: Sendable {
     /// Whether the sync is the session's newest, and may be granted leases.
     public let isNewest: Bool
-    /// Whether the worker shall leave.
+    /// Whether the worker is asked to leave.
     public let isDraining: Bool
-    /// How many leases were given back since the worker never learned of them.
+    /// The number of leases that were given back because the worker never learned of them.
     public let repaired: Int64
-    /// The leases that the worker holds no longer, whatever it thinks.
+    /// The leases that the worker reported as held, but has lost.
     public let lost: [LeaseName]
 }
 
@@ -98,27 +99,27 @@ public struct WorkerRecord: Sendable {
     public let sinkStatus: String
     /// Whether it is leaving.
     public let isDraining: Bool
-    /// The leases that it holds, and what is fetched under them.
+    /// The leases that it holds, and the bytes fetched under them.
     public let inHand: LeasedBytes
-    /// Bytes per second lately.
+    /// Recent speed in bytes per second.
     public let bytesPerSecond: Int64
-    /// The rate that it keeps to by itself, in bytes per second, if it does.
+    /// Its own rate limit, in bytes per second; `nil` for none.
     public let bytesPerSecondLimit: Int64?
     /// When it was opened.
     public let openedAt: Timestamp
-    /// When it was last heard of.
+    /// When the coordinator last heard from it.
     public let seenAt: Timestamp
-    /// Whether that is longer ago than it should be.
+    /// Whether its syncs are overdue (`SilentWorker.isSilent`).
     public let isSilent: Bool
 }
 
 extension Store {
     /// Opens a session.
     ///
-    /// - Throws: `Refusal.otherDirectory` if the directory of a sink is to be another one than a worker has that lives; `filesElsewhere` if a group that
-    ///   is not finished has files there.
+    /// - Throws: `Refusal.otherDirectory` if a live worker has another directory for one of the sinks;
+    ///   `Refusal.filesElsewhere` if an unfinished group has files in another directory of the sink.
     public func openSession(_ opening: SessionOpening, timeToLive: Duration) async throws -> OpenedSession {
-        // Not repeated when the outcome is unknown: a session that nobody knows of expires by itself, a doubled one does too.
+        // Not repeated when the outcome is unknown: a session that its worker never learned of expires by itself.
         let rows = try await writeOnce(
             """
             SELECT session, expected, sink, other, begun FROM open_session(\(opening.worker), \(opening.version),
@@ -138,12 +139,12 @@ extension Store {
             marks: Dictionary(zip(opening.sinks, expected).filter { !$1.isEmpty }) { first, _ in first })
     }
 
-    /// Which database this is, by a UUID that it keeps for good: files are marked as those of its tasks (adr/0014).
+    /// The database's UUID, which never changes. Files are marked with it as belonging to its tasks (adr/0014).
     public func installation() async throws -> String {
         try await query("SELECT id::text AS id FROM installation")[0].decode("id")
     }
 
-    /// Renews a session by a sync and compares what is held. Returns `nil` when the session is over.
+    /// Renews a session by a sync and compares the leases that both sides hold. Returns `nil` if the session is over.
     ///
     /// - Parameters:
     ///   - settled: the sync up to which the worker has every answer, or has given up on it.
@@ -167,7 +168,7 @@ extension Store {
             repaired: repaired, lost: lost.map { held[Int($0) - 1] })
     }
 
-    /// Forgets sessions that are revoked in sinks by now: no lease names them any more.
+    /// Deletes the revocations of sessions that are revoked in their sinks by now: leases don't name them any more.
     public func settleRevocations(_ revoked: [(sink: String, session: SessionID)]) async throws {
         _ = try await write(
             """
@@ -176,18 +177,20 @@ extension Store {
             """, waking: .nobody)
     }
 
-    /// Ends a session whose worker says that all its writes have stopped, and has removed its directories in sinks.
+    /// Ends a session whose worker reports that all its writes have stopped and that it has removed its directories in
+    /// sinks.
     public func closeSession(_ session: SessionID) async throws {
         _ = try await write(
             "SELECT close_session(\(session), \(policy.firstChunk), \(policy.deaths))::text", waking: [.work, .events])
     }
 
-    /// Ends a session whose process is gone: the next sweep takes back what it held, and others revoke it. A sync that was under way does not renew it.
+    /// Ends a session whose process is gone. The next sweep takes back its leases, and other workers revoke it. A sync that
+    /// was under way does not renew it.
     public func expireSession(_ session: SessionID) async throws {
         _ = try await write("UPDATE sessions SET expires_at = 'epoch' WHERE id = \(session)", waking: .nobody)
     }
 
-    /// Gives sessions that expired while nobody could renew them, and were not ended, another time to live.
+    /// Gives a new time to live to sessions that expired while no coordinator could renew them and that were not ended.
     public func graceExpiredSessions(timeToLive: Duration) async throws {
         _ = try await write(
             """
@@ -196,8 +199,8 @@ extension Store {
             """, waking: .nobody)
     }
 
-    /// Ends every session, for a coordinator that knows that no worker has outlived its start. No chunk is to blame for
-    /// that: it counts as nobody's death.
+    /// Ends every session, for a coordinator that knows that no worker has outlived its start. This counts as a death of no
+    /// chunk: chunks are not to blame.
     public func expireAllSessions() async throws {
         _ = try await write("UPDATE sessions SET expires_at = 'epoch', killed = true", waking: .nobody)
     }
@@ -211,8 +214,8 @@ extension Store {
 
     /// A page of the live sessions, by the workers' names.
     ///
-    /// - Parameter after: the last one of the page before. Its session as well, since a worker that was started again has two
-    ///   until the older one expires.
+    /// - Parameter after: the last session of the page before. It names the session as well, since a restarted worker has
+    ///   two sessions until the older session expires.
     public func workers(after: (worker: String, session: SessionID)?, limit: Int32) async throws -> [WorkerRecord] {
         try await query(
             """

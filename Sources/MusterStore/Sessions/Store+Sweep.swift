@@ -8,11 +8,12 @@ extension Store {
         public let sessions: Int64
         /// Leases that were taken back.
         public let leases: Int64
-        /// The groups whose leases can't be taken back, since their own data are in the way: their counts don't add up, say.
+        /// The groups whose leases can't be taken back because their own data are inconsistent; for example, their counts
+        /// don't add up.
         public let stuck: [String]
     }
 
-    /// Ends expired sessions and takes back what they held (I14).
+    /// Ends expired sessions and takes back their leases (I14).
     public func sweepSessions(limit: Int32 = 1_000) async throws -> Swept {
         try await sweep(
             "SELECT sessions, leases, stuck FROM sweep_sessions(\(limit), \(policy.firstChunk), \(policy.deaths))")
@@ -35,10 +36,10 @@ extension Store {
         return swept
     }
 
-    /// Takes back chunks that are much slower than others on the same task or origin (range contract, row 32), and hands them to another
-    /// source where that may serve them. Returns how many.
+    /// Takes back chunks that are much slower than others on the same task or origin (range contract, row 32), and moves
+    /// them to another source that may serve them. Returns their number.
     ///
-    /// - Parameter age: How old a lease must be, and how long it would need still.
+    /// - Parameter age: the minimum age of such a lease, and the minimum time that it would still need.
     public func sweepSlow(olderThan age: Duration = .seconds(30), limit: Int32 = 100) async throws -> Int64 {
         try await count(
             """
@@ -47,26 +48,27 @@ extension Store {
             """, waking: [.work, .events])
     }
 
-    /// Tries origins that bring files slowly, whether a plain GET is faster (range contract, "The ladder"). Returns how many are tried.
+    /// Tries whether a plain GET is faster at origins that send files slowly (range contract, "The ladder"). Returns the
+    /// number of origins that are tried.
     ///
-    /// - Parameter age: How old such a lease is; it is found until it is four times as old.
+    /// - Parameter age: the minimum age of a slow lease. Leases older than four times this are ignored.
     public func trySlowOrigins(after age: Duration = .seconds(5)) async throws -> Int64 {
         try await count(
             "SELECT try_slow_origins(\(age.milliseconds)::bigint * interval '1 ms') AS count", waking: .work)
     }
 
-    /// Makes chunks leasable whose backoff is over. Returns how many.
+    /// Makes chunks leasable whose backoff is over. Returns their number.
     public func promoteDueChunks(limit: Int32 = 10_000) async throws -> Int64 {
         try await count("SELECT promote_due_chunks(\(limit)) AS count", waking: .work)
     }
 
-    /// Takes back what groups fetch that may not run now. Returns how many leases. It waits for no lock of a group.
+    /// Takes back the leases of groups that may not run now. Returns their number. It does not wait for locks of groups.
     public func recallLeases(limit: Int32 = 1_000) async throws -> Int64 {
         try await count(
             "SELECT recall_leases(\(limit), \(policy.firstChunk), \(policy.deaths)) AS count", waking: [.work, .events])
     }
 
-    /// Unfinished groups whose hours can't be read, which don't run for that, and why.
+    /// Unfinished groups that don't run because their hours can't be read, and the reason.
     public func flawedHours(limit: Int32 = 100) async throws -> [(group: String, flaw: String)] {
         try await query(
             """
@@ -78,17 +80,19 @@ extension Store {
         ).map { (try $0.decode("name"), try $0.decode("flaw")) }
     }
 
-    /// Lets leftovers be deleted that nobody writes any more (I13). Returns how many deletions can be leased by that.
+    /// Releases deletions of leftovers that no session may still be writing (I13). Returns the number of deletions that
+    /// became leasable.
     public func releasePurges(limit: Int32 = 1_000) async throws -> Int64 {
         try await count("SELECT release_purges(\(limit)) AS count", waking: .work)
     }
 
-    /// Lets chunks go that wait for the file of another task, where that has ended or does not get on. Returns how many.
+    /// Releases chunks that wait for the file of another task, if that task has ended or makes no progress. Returns their
+    /// number.
     public func releaseRepeats(limit: Int32 = 1_000) async throws -> Int64 {
         try await count("SELECT release_repeats(\(limit)) AS count", waking: .work)
     }
 
-    /// Deletes uploads whose last tasks were staged longer ago than `age`: nobody came back for them.
+    /// Deletes abandoned uploads: those whose last tasks were staged longer ago than `age`.
     public func sweepStagedTasks(olderThan age: Duration) async throws {
         _ = try await write(
             """

@@ -1,23 +1,23 @@
 public import MusterCore
 import MusterPostgres
 
-/// Everything that keeps a task from being done, or let it go on, as facts: what to make of them is the reader's business.
+/// The facts that keep a task from being done, or let it go on. The reader interprets them.
 public struct ExplanationRecord: Sendable {
-    /// Chunks of the task's content version by what they are; none once it has succeeded or was cancelled.
+    /// Counts of the chunks of the task's content version, by state; all 0 once the task has succeeded or was cancelled.
     public struct Chunks: Sendable, Hashable {
-        /// On storage.
+        /// Chunks that are durable to their end.
         public let done: Int64
-        /// Held by a session.
+        /// Chunks held by a session.
         public let leased: Int64
-        /// Could be leased now.
+        /// Chunks that could be leased now.
         public let ready: Int64
-        /// Put off until a moment.
+        /// Chunks put off until a time.
         public let waiting: Int64
-        /// Out of reach until somebody resumes or retries.
+        /// Chunks that can't be leased until the task is resumed or retried.
         public let parked: Int64
-        /// When the first of those that wait is due.
+        /// When the first of the waiting chunks is due.
         public let dueAt: Timestamp?
-        /// The task whose file it waits for, by group and key.
+        /// The task whose file this task waits for.
         public let awaited: Awaited?
 
         /// A task of any group.
@@ -29,53 +29,53 @@ public struct ExplanationRecord: Sendable {
         }
     }
 
-    /// The group's part in it.
+    /// The facts about the task's group.
     public struct Group: Sendable, Hashable {
-        /// What is observed of it.
+        /// Its observed state.
         public let state: GroupState
         /// Whether it is paused as a whole.
         public let isPaused: Bool
-        /// The most connections to origins that it may have, if it has a cap.
+        /// The cap on its connections to origins; `nil` for no cap.
         public let maxConnections: Int32?
-        /// Those that it has.
+        /// The connections to origins that it has now.
         public let leases: Int64
     }
 
     /// The live sessions that reach the task's sink.
     public struct Workers: Sendable, Hashable {
-        /// All of them.
+        /// The number of these sessions.
         public let reaching: Int64
-        /// Those that are leaving.
+        /// Sessions that are leaving.
         public let draining: Int64
-        /// Slots without a lease of those that don't leave, and whose sink is well.
+        /// Slots without a lease, of sessions that are not leaving and whose sink is in order.
         public let freeSlots: Int64
     }
 
-    /// A source, and how it did.
+    /// A source, and what has come of it so far.
     public struct Source: Sendable {
         /// What may be fetched from it for the content version.
         public enum State: Sendable, Hashable {
-            /// Anything.
+            /// Any chunk.
             case usable
-            /// Nothing any more: it was given up.
+            /// No chunk: the source was given up.
             case failed
-            /// Nothing of this version: its content is another one (range contract, row 30).
+            /// No chunk of this version: the source has other content (range contract, row 30).
             case differs
         }
 
         /// Its place among the task's sources, from 0.
         public let ordinal: Int32
-        /// Its URL as the task was added with it.
+        /// Its URL, as given when the task was added.
         public let url: String
-        /// Where it is fetched from now, after what the resolver said.
+        /// The origin that it is fetched from now, after any answer of the resolver.
         public let origin: OriginRecord
         /// What may be fetched from it.
         public let state: State
-        /// Failures of it.
+        /// The number of its failures.
         public let failures: Int32
-        /// Bytes that came from it, if there are several sources.
+        /// Bytes that came from it; counted only if the task has several sources.
         public let bytes: Int64
-        /// Bytes per second and connection, if there are several sources and it was used.
+        /// Bytes per second and connection; `nil` unless the task has several sources and this one was used.
         public let bytesPerSecond: Int64?
         /// When the resolver last gave a fresh URL for it.
         public let resolvedAt: Timestamp?
@@ -83,29 +83,29 @@ public struct ExplanationRecord: Sendable {
         public let readyChunks: Int64
     }
 
-    /// A chunk that is being worked on.
+    /// A lease of the task.
     public struct Lease: Sendable {
-        /// The worker; `nil` when its session is over and the lease about to be taken back.
+        /// The worker; `nil` if its session is over and the lease is about to be taken back.
         public let worker: String?
-        /// What is done.
+        /// The kind of work.
         public let kind: LeaseKind
         /// The chunk's first byte.
         public let start: Int64
-        /// The byte after its last, when known.
+        /// The end of the chunk (exclusive), if known.
         public let end: Int64?
-        /// How far it is durable.
+        /// The durable offset.
         public let durable: Int64
-        /// The URL of its source, for work that has one.
+        /// The URL of its source; `nil` for work without a source.
         public let source: String?
-        /// Since when.
+        /// When the lease was granted.
         public let grantedAt: Timestamp
-        /// Whether the worker is asked to give the tail of the chunk to others.
+        /// Whether the worker is asked to give the tail of the chunk to other workers.
         public let isAskedToShrink: Bool
-        /// Whether another worker fetches the chunk too, and had begun with it before.
+        /// Whether this lease is a double: another worker holds the earlier lease on the chunk.
         public let isDouble: Bool
-        /// When the worker was heard of last, if that is longer ago than it should be.
+        /// When the coordinator last heard from the worker, if its syncs are overdue.
         public let silentSince: Timestamp?
-        /// When the lease ends with its session if nothing is heard of the worker until then; `nil` when the session is over.
+        /// When the lease ends with its session, unless the worker syncs before; `nil` if the session is over.
         public let endsAt: Timestamp?
     }
 
@@ -113,19 +113,19 @@ public struct ExplanationRecord: Sendable {
     public enum Question: Sendable, Hashable {
         /// A worker is asking.
         case leased
-        /// Any worker may ask it.
+        /// Any worker may ask the resolver.
         case ready
-        /// The resolver did not answer; it is asked again then.
+        /// The resolver did not answer. It is asked again at this time.
         case waiting(until: Timestamp)
     }
 
-    /// One try that did not succeed, or that changed what happens.
+    /// A try that failed, or that changed how the task goes on.
     public struct Attempt: Sendable {
-        /// When, by the database's clock.
+        /// The time by the database's clock.
         public let at: Timestamp
         /// The worker.
         public let worker: String?
-        /// The URL of the source, as the task was added with it.
+        /// The URL of the source, as given when the task was added.
         public let source: String?
         /// The failure's kind.
         public let kind: FailureKind
@@ -135,34 +135,34 @@ public struct ExplanationRecord: Sendable {
         public let detail: String
         /// The origin's own name for the request.
         public let requestID: String?
-        /// Numeric address of the peer.
+        /// The numeric address of the peer.
         public let address: String?
-        /// The byte that was asked for first.
+        /// The first byte that was requested.
         public let offset: Int64
-        /// What followed.
+        /// What the coordinator did then.
         public let outcome: AttemptOutcome
     }
 
     /// The task.
     public let task: TaskRecord
-    /// Whether nothing tells whether it is a page in the place of the file (`TaskRecord.isDoubtful`).
+    /// Whether the file may be a page in place of the file, and nothing tells (`TaskRecord.isDoubtful`).
     public let isDoubtful: Bool
-    /// When it fails if it is not done by then.
+    /// When the task fails unless it is done; `nil` if it has no deadline.
     public let deadlineAt: Timestamp?
     /// Its chunks.
     public let chunks: Chunks
     /// Its group.
     public let group: Group
-    /// Who could work on it.
+    /// The sessions that could work on it.
     public let workers: Workers
     /// The open question to the resolver, if there is one.
     public let question: Question?
-    /// Who works on it.
+    /// Its present leases.
     public let leases: [Lease]
     /// Its sources, by ordinal.
     public let sources: [Source]
     /// What was tried, the newest last.
     public let attempts: [Attempt]
-    /// When all of this was so.
+    /// The time of these facts, by the database's clock.
     public let at: Timestamp
 }

@@ -1,9 +1,9 @@
 public import MusterCore
 import MusterPostgres
 
-/// A checked task on its way in, with the JSON of its parts.
+/// A checked task to be added, with the JSON of its parts.
 public struct StagedTask: Sendable {
-    /// The line of the manifest, from 1, or the place in the array.
+    /// The line of the manifest, counted from 1, or the place in the array.
     public let line: Int64
     /// The task.
     public let task: TaskSpecification
@@ -13,10 +13,10 @@ public struct StagedTask: Sendable {
     public let metadata: String?
     /// Headers as a JSON object.
     public let headers: String?
-    /// How its sources are asked, as a JSON object; may hold secrets.
+    /// The request options of its sources, as a JSON object; may hold secrets.
     public let options: String?
 
-    /// A task on its way in.
+    /// A task to be added.
     public init(
         line: Int64, task: TaskSpecification, digests: String?, metadata: String?, headers: String?,
         options: String? = nil
@@ -30,16 +30,16 @@ public struct StagedTask: Sendable {
     }
 }
 
-/// Tasks that were staged together, and wait to be added.
+/// Tasks that are staged together and are to be added to a group.
 public struct Upload: Sendable {
     /// Its number.
     public let id: Int64
     /// How many tasks were staged.
     public fileprivate(set) var count: Int64 = 0
-    /// Those of them that are not written yet: few tasks are written by the transaction that adds them.
+    /// The staged tasks that are not written yet. A small number of tasks is written by the transaction that adds them.
     fileprivate var held: [StagedTask] = []
 
-    /// How many tasks are held at most.
+    /// The most tasks that are held in memory.
     fileprivate static let maximumHeld = 1_000
 }
 
@@ -58,12 +58,12 @@ public struct Addition: Sendable, Hashable, Codable {
 }
 
 extension Store {
-    /// A place for tasks on their way in. Nothing of them is visible until they are added.
+    /// Begins an upload, into which tasks are staged. They are not visible until they are added.
     public func beginUpload() async throws -> Upload {
         Upload(id: try await query("SELECT nextval('upload_ids') AS upload")[0].decode("upload"))
     }
 
-    /// Puts tasks into an upload.
+    /// Stages tasks in an upload.
     public func stage(_ tasks: [StagedTask], upload: inout Upload) async throws {
         upload.held += tasks
         upload.count += Int64(tasks.count)
@@ -73,7 +73,7 @@ extension Store {
     /// Writes the tasks that an upload holds.
     public func write(_ upload: inout Upload) async throws {
         let written = upload
-        // Not repeated when its outcome is unknown: the lines would be there twice, and the upload is given up instead.
+        // Not repeated when its outcome is unknown: the lines might be written twice. The upload is given up instead.
         try await pool.withConnection { try await Self.writeHeld(of: written, on: $0) }
         upload.held = []
     }
@@ -101,8 +101,8 @@ extension Store {
         }
     }
 
-    /// Writes the last tasks of a large upload, and makes its origins known in a transaction of their own: others may add the same ones
-    /// while the tasks are added.
+    /// Writes the last tasks of a large upload, and makes its origins known in a separate transaction: other uploads may
+    /// add the same origins while the tasks are added.
     func complete(_ upload: Upload) async throws -> Upload {
         guard upload.count > upload.held.count else { return upload }
         var upload = upload
@@ -111,7 +111,7 @@ extension Store {
         return upload
     }
 
-    /// Drops an upload that is not wanted any more.
+    /// Deletes an upload that is not needed any more.
     public func abandon(_ upload: Upload) async throws {
         _ = try await query("DELETE FROM staged_tasks WHERE upload = \(upload.id)")
     }
@@ -119,7 +119,7 @@ extension Store {
     /// Adds an upload's tasks to a group, all or none.
     ///
     /// - Parameters:
-    ///   - reopening: whether a group that is sealed or has finished is opened for those of them that are new to it.
+    ///   - reopening: whether a group that is sealed or has finished is opened if any of the tasks is new to it.
     public func addTasks(_ upload: Upload, to group: String, reopening: Bool = false) async throws -> Addition {
         let id = try await groupID(group)
         let upload = try await complete(upload)
@@ -129,7 +129,7 @@ extension Store {
                     try await Self.add(
                         upload, to: id, reopening: reopening, firstChunk: policy.firstChunk, on: connection)
                 }
-                // Those of a repetition are not wanted.
+                // The staged rows of a repeated request have not been consumed.
                 if upload.count > upload.held.count { try await abandon(upload) }
                 return addition
             } catch is UnfinishedCancel {
@@ -141,7 +141,7 @@ extension Store {
     /// A cancel of the group has to be finished before anything is added.
     private struct UnfinishedCancel: Error {}
 
-    /// Adds an upload's tasks. Whatever it throws, the transaction must not be committed then.
+    /// Adds an upload's tasks. If it throws any error, the transaction must not be committed.
     static func add(
         _ upload: Upload, to group: GroupID, reopening: Bool, firstChunk: Int64, on connection: PostgresConnection
     ) async throws -> Addition {
@@ -154,7 +154,7 @@ extension Store {
                 FROM add_tasks(\(group), \(upload.id), \(upload.count), \(firstChunk), \(reopening))
                 """, deadline: .now + .seconds(600))[0]
         } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
-            // Somebody else's task took the destination between the check and the index.
+            // Another transaction's task took the destination between the check and the index.
             throw Refusal.destinationTaken(nil, line: nil, by: nil)
         }
         switch try row.decode("outcome", as: AdditionOutcome.self) {
@@ -183,7 +183,7 @@ extension Store {
         }
     }
 
-    /// What `add_tasks` says; anything but `added` means that nothing was.
+    /// The outcomes of `add_tasks`; with any but `added`, nothing was added.
     private enum AdditionOutcome: String, PostgresText {
         case added, removed, incomplete, tooLarge, duplicateKey, otherURLs, duplicatePath, nestedPath, destinationTaken,
             sealed,
@@ -192,15 +192,15 @@ extension Store {
 }
 
 extension Store {
-    /// Two lines of a manifest that can't stand together.
+    /// Two lines of a manifest that exclude each other.
     public struct Collision: Hashable, Sendable {
         /// The line that is refused, counted from 1.
         public let line: Int64
-        /// The line before it.
+        /// The earlier line that it conflicts with.
         public let otherLine: Int64
-        /// The first URL of the line.
+        /// The first URL of the refused line.
         public let url: String
-        /// The first URL of the other one.
+        /// The first URL of the earlier line.
         public let otherURL: String
 
         /// Two lines.

@@ -2,7 +2,7 @@ import MusterCore
 import MusterPostgres
 
 extension Store {
-    /// Why a task is not done: a few cheap questions, whatever the size of the task's group.
+    /// Why a task is not done. It takes a few cheap queries, whatever the size of the task's group.
     public func explanation(of key: String, in group: String) async throws -> ExplanationRecord {
         let id = try await groupID(group)
         guard let row = try await query(facts(of: key, in: id)).first else { throw Refusal.noSuchTask(key) }
@@ -129,14 +129,14 @@ extension Store {
         }
     }
 
-    /// A moment that may not be known.
+    /// Reads a time that may be NULL.
     private static func moment(_ column: String, of row: PostgresRow) throws -> Timestamp? {
         try row.decode(column, as: PostgresTimestamp?.self).map(Timestamp.init)
     }
 }
 
 extension ExplanationRecord.Chunks.Awaited {
-    /// The task that the columns `awaited_group` and `awaited_key` name, if they do.
+    /// The task that the columns `awaited_group` and `awaited_key` name; `nil` if they are NULL.
     init?(_ row: PostgresRow) throws {
         guard let group = try row.decode("awaited_group", as: String?.self),
             let key = try row.decode("awaited_key", as: String?.self)

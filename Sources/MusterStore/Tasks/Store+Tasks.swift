@@ -2,7 +2,7 @@ public import MusterCore
 import MusterPostgres
 
 extension Store {
-    /// What is read of the tasks `t`.
+    /// The columns that are read of the tasks `t`.
     var taskColumns: SQL { TaskRecord.columns(policy) }
 
     /// One task.
@@ -14,11 +14,11 @@ extension Store {
         return try TaskRecord(row)
     }
 
-    /// A page of a group's tasks in the order in which they were added, from after a task.
+    /// A page of a group's tasks, in the order in which they were added; it begins after the task `after`.
     public func tasks(of group: String, state: TaskState?, after: TaskID?, limit: Int32) async throws -> [TaskRecord] {
         let id = try await groupID(group)
         let start = after ?? TaskID(0)
-        // A statement for each, since each has an index of its own to walk.
+        // Each state has its own statement, since each has its own index to scan.
         let condition: SQL =
             switch state {
             case nil: "t.group_id = \(id)"

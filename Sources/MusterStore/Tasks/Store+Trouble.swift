@@ -1,7 +1,7 @@
 public import MusterCore
 import MusterPostgres
 
-/// Tasks that go on after a failure: their last try failed, and nothing has come since.
+/// Tasks in trouble: their last try failed, nothing has come since, and they are tried again.
 public struct TroubleRecord: Sendable, Hashable {
     /// How their last try failed.
     public let kind: FailureKind
@@ -10,8 +10,8 @@ public struct TroubleRecord: Sendable, Hashable {
 }
 
 extension Store {
-    /// How many tasks of a group are in trouble, by the kind of their last failure, the most frequent one first. Of the tasks whose
-    /// failures are the newest, as many are looked at as `Limits.troubles` says, so that it costs the same for every size of a group.
+    /// Counts a group's tasks in trouble by the kind of their last failure, the most frequent kind first. Looks only at the
+    /// tasks with the newest failures, `Limits.troubles` at most, so that the cost doesn't grow with the group.
     public func troubles(of group: GroupID) async throws -> [TroubleRecord] {
         try await query(
             """
@@ -21,7 +21,7 @@ extension Store {
         ).map { TroubleRecord(kind: try $0.decode("failure_kind"), tasks: try $0.decode("tasks")) }
     }
 
-    /// The tasks of a group that are in trouble, the one that failed last first.
+    /// The tasks of a group that are in trouble, the latest failure first.
     public func tasksInTrouble(of name: String, limit: Int32) async throws -> [TaskRecord] {
         let id = try await groupID(name)
         return try await query(
@@ -32,7 +32,7 @@ extension Store {
         ).map(TaskRecord.init)
     }
 
-    /// The tasks of a group whose last try found no room, and how many there are.
+    /// The tasks of a group whose last try found no room in the sink, and their number.
     func roomless(in group: GroupID) async throws -> GroupExplanationRecord.Roomless {
         let rows = try await query(
             """
@@ -44,7 +44,7 @@ extension Store {
             tasks: try rows.first?.decode("tasks") ?? 0, first: try rows.map(GroupExplanationRecord.Failure.init))
     }
 
-    /// What most of the tasks of a group that are in trouble failed with, and at which origin.
+    /// The most frequent failure, with its origin, of a group's tasks in trouble.
     func retried(in group: GroupID) async throws -> GroupExplanationRecord.Retried? {
         try await query(
             """
@@ -61,7 +61,7 @@ extension Store {
         }
     }
 
-    /// The unfinished tasks of a group that have ever failed, as far as they are looked at.
+    /// The unfinished tasks of a group that have ever failed; the `Limits.troubles` newest failures only.
     private static func failing(_ group: GroupID) -> SQL {
         """
         (SELECT * FROM tasks f

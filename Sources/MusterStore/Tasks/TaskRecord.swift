@@ -1,42 +1,43 @@
 public import MusterCore
 import MusterPostgres
 
-/// Why a task failed, or what last went wrong with it.
+/// Why a task failed, or the last failure of a task that goes on.
 public struct TaskFailure: Sendable, Hashable {
-    /// The closed kind.
+    /// The kind, one of a closed set.
     public let kind: FailureKind
     /// What was seen, in words.
     public let detail: String
-    /// When, by the database's clock.
+    /// The time by the database's clock.
     public let at: Timestamp
     /// The status of the answer, if there was one.
     public let status: Int32?
-    /// The URL of the source that it came from, as the task was added with it.
+    /// The URL of the source that failed, as given when the task was added.
     public let source: String?
     /// The origin's own name for the request.
     public let requestID: String?
 }
 
-/// What is tried next, after a failure that is not the end.
+/// The next try of a task that goes on after a failure.
 public struct TaskRetry: Sendable, Hashable {
-    /// The number of the next try, or of the one under way, from 1: progress makes it begin anew (I12).
+    /// The number of the next try, or of the try under way, counted from 1. Progress restarts the count (I12).
     public let number: Int32
-    /// After how many tries without progress the task fails; `nil` where that is not known beforehand, or it never does.
+    /// The number of tries without progress after which the task fails; `nil` if it is not known beforehand, or if the task
+    /// never fails that way.
     public let limit: Int32?
-    /// In how many seconds it is due; `nil` when it is under way, or as soon as there is room for it.
+    /// Seconds until the try is due; `nil` if it is under way, or starts as soon as there is room for it.
     public let inSeconds: Int64?
-    /// For how many seconds it is not given up, whatever the number of tries: nobody is reached of an origin that has served lately. `nil` where only
-    /// the number counts.
+    /// Seconds for which the task is not given up, whatever the number of tries: no connection is made to an origin that
+    /// has served lately. `nil` if only the number of tries counts.
     public let onForSeconds: Int64?
 }
 
-/// A task as it is stored, without its headers: nobody but leases sees these.
+/// A task as it is stored, without its headers: only leases carry these.
 public struct TaskRecord: Sendable {
     /// Its identity.
     public let id: TaskID
     /// Its key.
     public let key: String
-    /// What is observed of it.
+    /// Its observed state.
     public let state: TaskState
     /// Its sources.
     public let urls: [String]
@@ -60,9 +61,9 @@ public struct TaskRecord: Sendable {
     public let lastModified: String?
     /// Where the content came from, after redirects.
     public let effectiveURL: String?
-    /// Digests as computed, or as expected, as a JSON object.
+    /// The computed digests, or the expected ones while there are none, as a JSON object.
     public let digests: String?
-    /// CRC32C of the finished file, where it is known.
+    /// CRC32C of the finished file, if known.
     public let contentCRC: UInt32?
     /// Failures so far.
     public let attempts: Int32
@@ -76,46 +77,48 @@ public struct TaskRecord: Sendable {
     public let finishedAt: Timestamp?
     /// The media type that the content must have.
     public let contentType: String?
-    /// When the time for it is over.
+    /// Its deadline.
     public let deadlineAt: Timestamp?
-    /// The names of the options by which its sources are asked, where they are its own. Their values may be secrets.
+    /// The names of the task's own request options. Their values may be secrets.
     public let optionNames: [String]
-    /// Bytes per second of the leases that are held on it now, since they were granted, but for those under which nothing has
-    /// come for 20 seconds.
+    /// The sum of the speeds of its present leases in bytes per second, each since its grant. Leases under which nothing
+    /// has come for 20 seconds don't count.
     public let bytesPerSecond: Int64
-    /// The seconds that it takes still at the least, if it is being fetched: its slowest lease needs them, or one of its chunks may
-    /// not be leased before. `nil` when nothing is known of that.
+    /// The minimum number of seconds that it still takes, if it is being fetched: its slowest lease needs them, or one of
+    /// its chunks can't be leased before. `nil` if unknown.
     public let secondsAtLeast: Int64?
-    /// The seconds until the window of its group closes, if it is being fetched and that ever closes.
+    /// Seconds until the window of its group closes, if it is being fetched; `nil` if the window never closes.
     public let secondsInWindow: Int64?
-    /// The path of the file that it was made of, if nothing was fetched.
+    /// The path of the file that it was copied from, if nothing was fetched.
     public let reusedFrom: String?
-    /// What is tried next, if its last try failed and nothing has come since.
+    /// The next try, if the last try failed and nothing has come since.
     public let retry: TaskRetry?
 
-    /// The most tries without progress of one of its chunks.
+    /// The highest number of tries without progress of any of its chunks.
     private static let tries: SQL = """
         coalesce(greatest(
             (SELECT max(c.attempts) FROM ready_chunks c WHERE c.task_id = t.id AND c.kind <> 'purge'),
             (SELECT max(l.attempts) FROM leases l WHERE l.task_id = t.id AND l.durable = l.resume)), 0)
         """
 
-    /// The seconds until that chunk may be leased; NULL for one that is leased. One that asked to be left alone is tried sooner (row 25).
+    /// Seconds until the chunk with the most tries may be leased; NULL if it is leased. A chunk of an origin that asked for
+    /// a pause is tried sooner (row 25).
     private static let secondsToTry: SQL = """
         (SELECT ceil(extract(epoch FROM greatest(c.not_before, least(o.not_before, o.try_at)) - statement_timestamp()))::bigint
             FROM ready_chunks c LEFT JOIN origins o ON o.id = c.origin_id WHERE c.task_id = t.id AND c.kind <> 'purge'
             ORDER BY c.attempts DESC, c.not_before, c.id LIMIT 1)
         """
 
-    /// Whether it goes on after a failure, and nothing has come since. One that nobody works on is in trouble although its failure did
-    /// not count: it waits for its turn at an origin that said that there was too much at once.
+    /// Whether the task goes on after a failure and nothing has come since. A task without leases is in trouble even if its
+    /// failure did not count: it waits for its turn at an origin that refused for too much at once.
     static let isInTrouble: SQL = """
         (t.failure_at IS NOT NULL AND t.state IN ('queued', 'finalizing')
             AND (\(tries) > 0 OR \(secondsToTry) > 0 OR NOT EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id)))
         """
 
-    /// Whether it has succeeded with what was taken for a page in its place before, and nothing tells whether it is the file: nothing is known of it
-    /// beforehand, its origin states nothing that tells one version from another, and what was refused was about as large (range contract, row 27).
+    /// Whether the task has succeeded with content that an earlier try refused as a page, and nothing tells whether it is
+    /// the file: nothing is known of the file beforehand, its origin states nothing that tells versions apart, and the
+    /// refused content was about as large (range contract, row 27).
     static let isDoubtful: SQL = """
         (t.state = 'succeeded' AND t.expected_size IS NULL AND t.expected_digests IS NULL AND t.stated_digests IS NULL
             AND t.etag IS NULL AND t.last_modified IS NULL AND EXISTS (
@@ -123,29 +126,30 @@ public struct TaskRecord: Sendable {
                     AND substring(a.detail FROM '^[0-9]+(?= bytes of )')::numeric BETWEEN t.size / 8 AND t.size * 8))
         """
 
-    /// Whether nobody was reached of an origin that has served lately.
+    /// Whether the last failure is an outage: no connection was made to an origin that has served lately.
     private static let isOutage: SQL = """
         (t.failure_kind IN ('dns', 'network', 'proxy') AND t.failure_status IS NULL AND (
             SELECT has_served_lately(coalesce(s.fresh_origin_id, s.origin_id)) FROM sources s
             WHERE s.task_id = t.id AND s.ordinal = t.failure_source))
         """
 
-    /// For how many seconds such an outage costs nothing; NULL where it is none, or has lasted for longer.
+    /// Seconds for which an outage still counts no tries; NULL if there is no outage, or if it has lasted longer.
     private static let onForSeconds: SQL = """
         (SELECT ceil(extract(epoch FROM u.moment - statement_timestamp()))::bigint
             FROM sources s, LATERAL (SELECT tried_until(coalesce(s.fresh_origin_id, s.origin_id)) AS moment) AS u
             WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND u.moment > statement_timestamp() AND \(isOutage))
         """
 
-    /// How long ago something came of the origin that refused it last, where that may be a limit that passes (may_pass): then no try is the last one.
+    /// Milliseconds since something last came from the origin of the last refusal, if that may be a limit that passes
+    /// (`may_pass`): in that case no try is the last one.
     private static let millisecondsSinceServed: SQL = """
         (SELECT floor(extract(epoch FROM statement_timestamp() - served_at(coalesce(s.fresh_origin_id, s.origin_id))) * 1000)::bigint
             FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND s.failures <= 32 AND t.failure_status >= 400)
         """
 
-    /// What is read of the tasks `t`.
+    /// The columns that are read of the tasks `t`.
     ///
-    /// - Parameter policy: says after how many tries without progress a task fails.
+    /// - Parameter policy: the limits on tries without progress.
     static func columns(_ policy: Store.Policy) -> SQL {
         """
         \(standing),
@@ -234,7 +238,8 @@ public struct TaskRecord: Sendable {
         reusedFrom = try row.decode("reused_from")
         contentCRC = try row.decode("content_crc", as: Int64?.self).flatMap { UInt32(exactly: $0) }
         let seconds = try row.decode("next_try_seconds", as: Int64?.self)
-        // What is given up for what was answered is tried again only since that may have been a limit (row 24), nobody knows how often.
+        // A refusal whose kind gives up the source is tried again only because it may be a limit (row 24). The number of
+        // such tries is not known.
         let isGivenUp = failure?.kind.rule == .nextSource
         let limit = isGivenUp ? nil : try row.decode("retry_limit", as: Int32?.self)
         let sinceServed = try row.decode("ms_since_served", as: Int64?.self).map(Duration.milliseconds)

@@ -19,8 +19,8 @@ public final class TemporaryDirectory: Sendable {
     /// Makes it below `/tmp`, or in another directory.
     ///
     /// - Parameters:
-    ///   - permissions: By default such that other accounts can reach what is in it, as a server needs that does not
-    ///     run as root; 0700 is what `mktemp -d` makes.
+    ///   - permissions: By default other accounts can reach the contents, as a server that does not run as root needs;
+    ///     0700 is what `mktemp -d` makes.
     public convenience init(
         in parent: FilePath = "/tmp",
         permissions: FilePermissions = [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute]
@@ -45,7 +45,7 @@ public final class TemporaryDirectory: Sendable {
                 try FileManager.default.removeItem(atPath: path.string)
                 Reaper.shared.tell(.forgetPath(path))
             } catch {
-                // What cannot be removed now, since somebody still writes to it, is the reaper's at the end.
+                // The reaper removes at the end what cannot be removed now, because a process still writes to it.
                 print("\(path) is removed later: \(error)")
             }
         case .afterServer:

@@ -11,7 +11,7 @@ public final class TemporaryMount: Sendable {
     /// Whether this process may mount, tried once.
     public static let isPermitted: Bool = (try? TemporaryMount(mebibytes: 1)) != nil
 
-    /// Mounts a file system of so many MiB and files; with 0 these are not counted.
+    /// Mounts a file system with room for this many MiB and files; 0 means no limit.
     public init(mebibytes: Int, files: Int = 0) throws {
         directory = try TemporaryDirectory()
         let options = "size=\(mebibytes)m,nr_inodes=\(files),mode=0755"
@@ -22,7 +22,7 @@ public final class TemporaryMount: Sendable {
 
     deinit { unmount() }
 
-    /// Takes it away, with everything in it.
+    /// Unmounts it, with everything in it.
     public func unmount() {
         _ = umount2(directory.path.string, Int32(MNT_DETACH))
     }
@@ -34,7 +34,7 @@ public final class TemporaryMount: Sendable {
         return Int64(space.f_bavail) * Int64(space.f_frsize)
     }
 
-    /// Fills it with a file called `filler` until so many MiB are free.
+    /// Fills it with a file called `filler` until only the given number of MiB is free.
     public func fill(leaving mebibytes: Int) throws {
         let bytes = try freeBytes() - Int64(mebibytes) << 20
         guard bytes > 0 else { return }
@@ -47,7 +47,7 @@ public final class TemporaryMount: Sendable {
         }
     }
 
-    /// Deletes what filled it.
+    /// Deletes the `filler`.
     public func empty() throws {
         guard unlink(path.appending("filler").string) == 0 else { throw Errno(rawValue: errno) }
     }

@@ -1,5 +1,5 @@
 extension HostileGallery.Specification {
-    /// Where a request is sent next, and for how long that holds (20–22).
+    /// Redirects, and signed URLs that expire (20–22).
     static func journeys(_ size: Int64) -> [Self] {
         [
             Self(20, "redirects", "redirects three times", size: size).always(.redirectChain(hops: 3, status: 307)),
@@ -24,7 +24,7 @@ extension HostileGallery.Specification {
         always(.redirectToSigned(signedPath, status: 302)).with(\.lifetime, lifetime)
     }
 
-    /// What an origin wants to be spared, and what it is not able to do (24–26, 32, 33).
+    /// Limits and failures of an origin, and its slowness (24–26, 32, 33).
     static func limits(_ size: Int64) -> [Self] {
         let refusals: [(name: String, refusal: ScriptedOrigin.Refusal, word: String)] = [
             ("403", 403, "403"), ("404", 404, "404"), ("429", 429, "429"), ("503", 503, "503"),
@@ -54,7 +54,7 @@ extension HostileGallery.Specification {
         ]
     }
 
-    /// What an origin says that is not so, and whom it talks to at all (27, 34, 35, 38).
+    /// False statements of an origin, and its demand for a password (27, 34, 35, 38).
     static func lies(_ size: Int64) -> [Self] {
         let content = Self(35, "states-its-digest", "", size: size).content
         let other = ScriptedOrigin.Content.bytes([])
@@ -83,7 +83,7 @@ extension HostileGallery.Specification {
         ]
     }
 
-    /// An origin with a certificate that nobody should trust (36).
+    /// An origin with a certificate that no client should trust (36).
     static func certificate(_ identity: TestCertificates.Identity, size: Int64) -> Self {
         let title =
             switch identity {

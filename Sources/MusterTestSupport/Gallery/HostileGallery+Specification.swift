@@ -1,5 +1,5 @@
 extension HostileGallery {
-    /// An exhibit before it hangs.
+    /// The description of an exhibit, before an origin plays it.
     struct Specification: Sendable {
         let row: Int
         let name: String
@@ -15,7 +15,7 @@ extension HostileGallery {
         var laterVersions: [ScriptedOrigin.Content] = []
         /// How long signed URLs are good for, if it takes them.
         var lifetime: ScriptedOrigin.Lifetime?
-        /// What stands before the host in the URL, with its `@`.
+        /// The part of the URL before the host, with its `@`.
         var credentials = ""
         /// Whether a mirror has other content.
         var hasMirror = false
@@ -29,7 +29,7 @@ extension HostileGallery {
 
         /// The path of the URL.
         var path: String { "/\(row)/\(name)" }
-        /// The path of the file, where it is not the one of the URL.
+        /// The path of the file, where it differs from the path of the URL.
         var signedPath: String { "/signed\(path)" }
         /// The first version of the file.
         var content: ScriptedOrigin.Content { Self.content(name, version: 0, size: size) }
@@ -47,13 +47,13 @@ extension HostileGallery {
             misbehaviours.contains { rule in if case .surplus = rule.misbehaviour { true } else { false } }
         }
 
-        /// The same as it is over a transport.
+        /// The same specification, as it is over a transport.
         func fitting(_ transport: ScriptedOrigin.Transport) -> Self {
             guard transport.wire.version == .http2, hasSurplus else { return self }
             return with(\.right, .either).with(\.behavesAfter, nil)
         }
 
-        /// Makes an origin play it.
+        /// Makes an origin play it, and returns the exhibit.
         func hang(in origin: ScriptedOrigin, mirror: ScriptedOrigin) -> Exhibit {
             if let lifetime {
                 origin.serve(signedPath, ScriptedOrigin.File(content))
@@ -84,7 +84,7 @@ extension HostileGallery {
     }
 }
 
-/// What an exhibit is like, one aspect after the other.
+/// The aspects of an exhibit, set one after the other.
 extension HostileGallery.Specification {
     /// Misbehaves in these ways at all requests.
     func always(_ misbehaviours: ScriptedOrigin.Misbehaviour...) -> Self {
@@ -96,7 +96,7 @@ extension HostileGallery.Specification {
         misbehaviours.reduce(self) { $0.playing($1, .ranged) }
     }
 
-    /// Misbehaves at the first so many requests, and behaves then.
+    /// Misbehaves at the first `count` requests, and behaves after that.
     func first(_ count: Int, _ misbehaviour: ScriptedOrigin.Misbehaviour) -> Self {
         var changed = playing(misbehaviour, .first(count))
         changed.behavesAfter = count
@@ -114,7 +114,7 @@ extension HostileGallery.Specification {
         return changed
     }
 
-    /// Nobody can have the file from it.
+    /// No client can get the file from it.
     func never() -> Self {
         var changed = self
         (changed.right, changed.behavesAfter) = (.refusal, nil)

@@ -1,10 +1,10 @@
 extension HostileGallery.Specification {
-    /// Everything, by row.
+    /// All specifications, by row.
     static func all(size: Int64) -> [Self] {
         ranges(size) + versions(size) + bodies(size) + journeys(size) + limits(size) + lies(size)
     }
 
-    /// What a range request is answered with (1–5, 7, 16, 18, 19).
+    /// Answers to range requests and to HEAD (1–5, 7, 16–19).
     private static func ranges(_ size: Int64) -> [Self] {
         [
             Self(1, "ignores-ranges", "answers 200 to every range request", size: size).always(.ignoreRange),
@@ -43,7 +43,7 @@ extension HostileGallery.Specification {
         ]
     }
 
-    /// What becomes of a file while it is fetched (6, 8–12, 29, 30).
+    /// Changes of a file while it is fetched (6, 8–12, 29, 30).
     private static func versions(_ size: Int64) -> [Self] {
         let half = size / 2
         let sameETag = "\"constant\""
@@ -74,7 +74,7 @@ extension HostileGallery.Specification {
         ]
     }
 
-    /// The first version is the one that a cache should have: a digest that is told is of that.
+    /// The first version is the one that a cache should have; a digest that a program is given is of that version.
     private func mixing(etag: String, heedsNoCache: Bool) -> Self {
         let date = "Wed, 01 Jan 2020 00:00:00 GMT"
         let stale = ScriptedOrigin.File(

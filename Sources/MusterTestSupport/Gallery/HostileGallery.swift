@@ -1,26 +1,26 @@
 /// Every row of the range contract as a URL, so that a test can give the same hostile origins to several programs and
 /// compare what each of them ends with.
 ///
-/// Two rows are elsewhere: ftp and sftp (37) need servers of their own, see ``VsftpdServer`` and ``SSHServer``, and that
-/// private addresses are refused (39) cannot be seen by somebody who is given a loopback address.
+/// Two rows are elsewhere: ftp and sftp (37) need servers of their own, see ``VsftpdServer`` and ``SSHServer``. The
+/// refusal of private addresses (39) cannot be tested by a program that is given a loopback address.
 public final class HostileGallery: Sendable {
-    /// What it is right to end with.
+    /// The right result of a download.
     public enum Right: Sendable, Hashable {
-        /// The file: giving up is poor.
+        /// The file; an error is a poor result.
         case bytes
-        /// An error: whatever else there is, is not the file.
+        /// An error: nothing that the origin sends is the file.
         case refusal
         /// Either, depending on what the program asks for and on how careful it is.
         case either
     }
 
-    /// What came of a download.
+    /// The result of a download.
     public enum Outcome: Sendable, Hashable {
         /// The file is there, and it is one of the origin's versions.
         case right
         /// There was an error.
         case refused
-        /// A file is there that the origin never had, or should not have been believed.
+        /// There is a file that the origin never had, or that the program should not have accepted.
         case wrong
     }
 
@@ -32,24 +32,24 @@ public final class HostileGallery: Sendable {
         public let name: String
         /// What the origin does, as a sentence without its subject: “answers 200 to a range request”.
         public let title: String
-        /// Where it is.
+        /// Its URL.
         public let url: String
-        /// Another place of the file, if there is one (30).
+        /// The URL of the file at a mirror, if there is one (30).
         public let mirror: String?
         /// The file's size in bytes.
         public let size: Int64
         /// The SHA-256 of the file; if it has several versions, of each of them.
         public let sha256: [String]
-        /// What is right.
+        /// The right result.
         public let right: Right
-        /// Whether nobody can tell without having been told the digest, the first of ``sha256``.
+        /// Whether a program can tell a wrong file only if it is given the digest, the first of ``sha256``.
         public let needsDigest: Bool
-        /// After how many requests it behaves; 0 if the file can be had by an ordinary GET all the time, nil if never.
+        /// After how many requests it behaves; 0 if an ordinary GET always gets the file, nil if none does.
         public let behavesAfter: Int?
-        /// Whether it takes a program its timeouts.
+        /// Whether a program needs its timeouts to get through.
         public let isSlow: Bool
 
-        /// Judges what a program ended with.
+        /// Judges the result of a program.
         ///
         /// - Parameter digest: The SHA-256 of the file that it says is complete; nil if it failed.
         public func outcome(digest: String?) -> Outcome {
@@ -58,11 +58,11 @@ public final class HostileGallery: Sendable {
         }
     }
 
-    /// Everything that hangs here, by row.
+    /// All exhibits, by row.
     public let exhibits: [Exhibit]
-    /// What its origins speak.
+    /// The transport of its origins.
     public let transport: ScriptedOrigin.Transport
-    /// One for each exhibit, so that what a program learns from one about its origin says nothing of the others; and the mirror.
+    /// The mirror, and one origin for each exhibit, so that what a program learns about one origin does not affect the others.
     private let origins: [ScriptedOrigin]
     /// The authority to trust, also where the gallery itself has no TLS.
     public let certificates: TestCertificates
@@ -70,8 +70,8 @@ public final class HostileGallery: Sendable {
     /// Opens a gallery. What an exhibit does depends on the requests before: every program gets a gallery of its own.
     ///
     /// - Parameters:
-    ///   - transport: What its origins speak; what does not exist there is left out.
-    ///   - size: Of each file. Programs that split files have a least size for it, mostly of 1 MiB a part.
+    ///   - transport: The transport of its origins; exhibits that do not exist there are left out.
+    ///   - size: The size of each file in bytes. Programs that split files have a least size for a part, mostly 1 MiB.
     public static func start(
         transport: ScriptedOrigin.Transport = .plain,
         size: Int64 = 4 << 20
@@ -110,7 +110,7 @@ public final class HostileGallery: Sendable {
         self.certificates = certificates
     }
 
-    /// Closes it.
+    /// Stops its origins.
     public func stop() async {
         for origin in origins { await origin.stop() }
     }

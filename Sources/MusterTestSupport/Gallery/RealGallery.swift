@@ -1,16 +1,16 @@
 import FoundationEssentials
 import SystemPackage
 
-/// Exhibits of other people's servers, set up in ways that are found in the wild and that clients stumble over.
+/// Exhibits of third-party servers, set up in ways that occur in practice and that clients fail on.
 public final class RealGallery: Sendable {
-    /// Everything that hangs here; what the machine lacks a server for does not.
+    /// All exhibits whose server is installed on this machine.
     public let exhibits: [HostileGallery.Exhibit]
     private let nginx: [NginxServer]
     private let others: [RealServer]
-    /// What they serve.
+    /// The directory that they serve.
     private let files: TemporaryDirectory
 
-    /// What nginx is told of requests for a range.
+    /// Directives of nginx for requests for a range.
     private static let refusals: [(name: String, title: String, directive: String)] = [
         ("if-403", "is an nginx that answers 403 to any Range", "if ($http_range) { return 403; }"),
         ("if-416", "is an nginx that answers 416 to any Range", "if ($http_range) { return 416; }"),

@@ -1,9 +1,10 @@
-/// What holds at every commit (`docs/invariants.md`), as one query over a database of Muster's: each row tells in words what is broken.
+/// The invariants that hold at every commit (`docs/invariants.md`), as one query over a database of Muster: each row
+/// describes a violation.
 ///
-/// It has no binds, so that `psql` can ask as well as a test that has a connection of its own.
+/// It has no binds, so that `psql` can run it as well as a test that has a connection of its own.
 public enum InvariantQuery {
-    /// The statement, which more rows can be added to by `UNION ALL`. Caps of groups are held against the leases as they are: a
-    /// cap that was just lowered takes nothing back, and shows until enough leases have ended.
+    /// The statement; more checks can be appended with `UNION ALL`. The caps of groups are compared with the current
+    /// leases: lowering a cap revokes no lease, so it shows here until enough leases have ended.
     public static let text = """
         WITH part AS MATERIALIZED (
             SELECT task_id, version, kind, first, last, resume AS durable, false AS is_done, false AS is_leased, status, source

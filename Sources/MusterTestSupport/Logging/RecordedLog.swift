@@ -4,13 +4,13 @@ public import Logging
 public struct RecordedLog: Sendable {
     private let written = Observed<[LogEvent]>([])
 
-    /// A log of which nothing was written yet.
+    /// Makes an empty log.
     public init() {}
 
     /// What was written, in that order.
     public var events: [LogEvent] { written.value }
 
-    /// Writes into it, at every level.
+    /// A logger that records every level.
     public var logger: Logger { Logger(label: "test") { _ in Handler(written: written) } }
 
     private struct Handler: LogHandler {

@@ -2,9 +2,9 @@ import Glibc
 import NIOCore
 import NIOPosix
 
-/// The ways in which a connection ends that nobody expects.
+/// Unexpected ends of a connection.
 enum ConnectionEnd {
-    /// Closes without TLS's own goodbye (15), whether there is TLS or not.
+    /// Closes without TLS's closing alert (15), whether there is TLS or not.
     static func unclean(_ channel: any Channel) async throws {
         try await channel.eventLoop.flatSubmit { close(channel) }.get()
     }
@@ -17,12 +17,12 @@ enum ConnectionEnd {
         try await unclean(channel)
     }
 
-    /// Closes at once, for nobody to wait for.
+    /// Closes at once, without waiting for the end.
     static func abort(_ channel: any Channel) {
         channel.eventLoop.execute { _ = close(channel) }
     }
 
-    /// From below all handlers, so that neither TLS nor HTTP/2 has a say.
+    /// Closes below all handlers, so that neither TLS nor HTTP/2 sends anything.
     private static func close(_ channel: any Channel) -> EventLoopFuture<Void> {
         let closed = channel.eventLoop.makePromise(of: Void.self)
         do {
@@ -34,7 +34,7 @@ enum ConnectionEnd {
         return closed.futureResult
     }
 
-    /// The first handler of a pipeline, next to the socket: it does nothing, but what it is told to do passes by all others.
+    /// The first handler of a pipeline, next to the socket. It does nothing, but a call on its context bypasses all other handlers.
     final class Ground: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
     }

@@ -2,8 +2,8 @@ import NIOCore
 
 /// A channel on its way to the task that serves it.
 ///
-/// NIO stops the process when an async channel is let go of that nobody has served, as it may happen to a connection that comes
-/// in while its server stops. This one is ended then.
+/// NIO stops the process when an async channel that was never served is released. This may happen to a connection that
+/// comes in while its server stops, so this class ends the channel.
 final class HeldChannel<Inbound: Sendable, Outbound: Sendable>: Sendable {
     /// The channel; served at most once.
     let connection: NIOAsyncChannel<Inbound, Outbound>
@@ -16,7 +16,7 @@ final class HeldChannel<Inbound: Sendable, Outbound: Sendable>: Sendable {
     deinit { connection.endWriting() }
 }
 
-/// The writer of an async channel. NIO wants only the task that serves the channel to use it, which none does here.
+/// The writer of an async channel. NIO wants only the task that serves the channel to use it; here there is no such task.
 private protocol HasWriter {
     associatedtype Written: Sendable
     var outbound: NIOAsyncChannelOutboundWriter<Written> { get }

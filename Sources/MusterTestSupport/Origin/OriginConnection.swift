@@ -5,7 +5,7 @@ struct OriginConnection: ResponseWriter {
     let responder: OriginResponder
     let channel: any Channel
 
-    /// Serves requests until one side closes. What goes wrong with a client's connection is the client's affair.
+    /// Serves requests until one side closes. Errors of a client's connection are left to the client.
     func serve(_ held: OriginFront.HTTP1Channel) async {
         do {
             try await held.connection.executeThenClose { inbound, _ in
@@ -25,7 +25,7 @@ struct OriginConnection: ResponseWriter {
                 }
             }
         } catch {
-            // A connection that breaks is what many tests are about.
+            // Expected: many tests break connections on purpose.
             return
         }
     }

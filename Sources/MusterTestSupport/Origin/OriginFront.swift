@@ -3,7 +3,7 @@ import NIOHTTP2
 import NIOSSL
 import NIOTLS
 
-/// What stands between an accepted connection and its requests: TLS, the choice of a protocol, and HTTP/2's frames.
+/// The layers between an accepted connection and its requests: TLS, the choice of a protocol, and HTTP/2's frames.
 struct OriginFront: Sendable {
     typealias HTTP1Channel = HeldChannel<ByteBuffer, ByteBuffer>
     typealias StreamChannel = HeldChannel<HTTP2Frame.FramePayload, HTTP2Frame.FramePayload>
@@ -22,10 +22,10 @@ struct OriginFront: Sendable {
     /// A connection that was accepted.
     struct Accepted: Sendable {
         let number: Int
-        /// Whether it is one too many, or otherwise not wanted.
+        /// How the connection is refused, because of a limit or a rule; nil if it is accepted.
         let refusal: ScriptedOrigin.Refusal?
         let channel: any Channel
-        /// Nil for one that is refused without a word.
+        /// Nil for a connection that is refused without a response.
         let conversation: EventLoopFuture<Conversation>?
         let isTLS: Bool
         let state: Observed<ScriptedOrigin.State>
@@ -76,7 +76,7 @@ struct OriginFront: Sendable {
             return .http1(try HTTP1Channel(wrapping: channel))
         case .http2:
             var configuration = NIOHTTP2Handler.Configuration()
-            // What is malformed is sent on purpose.
+            // Malformed messages are sent on purpose.
             configuration.connection.headerBlockValidation = .disabled
             configuration.connection.contentLengthValidation = .disabled
             return .http2(
@@ -98,7 +98,7 @@ extension OriginFront.Accepted {
             do {
                 try await converse()
             } catch {
-                // A connection that breaks is what many tests are about.
+                // Expected: many tests break connections on purpose.
                 ConnectionEnd.abort(channel)
             }
         } onCancel: {

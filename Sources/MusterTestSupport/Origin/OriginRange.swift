@@ -50,7 +50,7 @@ enum OriginRange: Sendable, Hashable {
         case unsatisfiable
     }
 
-    /// What it selects of so many bytes (§14.1.2, §15.5.17).
+    /// What it selects of a file of `size` bytes (§14.1.2, §15.5.17).
     func selection(size: Int64) -> Selection {
         switch self {
         case .none, .several:

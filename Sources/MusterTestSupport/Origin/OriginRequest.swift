@@ -5,13 +5,13 @@ struct OriginRequest: Sendable {
     let method: String
     let target: String
     let headers: [ScriptedOrigin.Header]
-    /// Its body as text: GET and HEAD have none, and what a resolver is asked is JSON.
+    /// Its body as text: GET and HEAD have none, and the questions to a resolver are JSON.
     var body = ""
 
     /// The longest head that is read, and the longest body.
     static let limitBytes = 64 * 1024
 
-    /// What bytes that have arrived make.
+    /// The result of parsing the bytes that have arrived.
     enum Parsed: Sendable {
         /// More is needed.
         case incomplete
@@ -48,7 +48,7 @@ struct OriginRequest: Sendable {
         return .request(request)
     }
 
-    /// The value of the first field of that name, in whatever case.
+    /// The value of the first field of that name, without regard to case.
     func header(_ name: String) -> String? {
         headers.first { $0.name.lowercased() == name.lowercased() }?.value
     }
@@ -56,7 +56,7 @@ struct OriginRequest: Sendable {
     /// The target without its query.
     var path: String { String(target.prefix { $0 != "?" }) }
 
-    /// A parameter of the query, as it stands there.
+    /// A parameter of the query, not decoded.
     func parameter(_ name: String) -> String? {
         guard let mark = target.firstIndex(of: "?") else { return nil }
         return target[target.index(after: mark)...].split(separator: "&")

@@ -1,14 +1,14 @@
 import NIOCore
 
-/// How a response leaves, by one version of HTTP.
+/// Sends a response by one version of HTTP.
 protocol ResponseWriter: Sendable {
-    /// What the response is for: a connection of HTTP/1.1, or a stream of HTTP/2.
+    /// The channel that the response goes to: a connection of HTTP/1.1, or a stream of HTTP/2.
     var channel: any Channel { get }
     /// Sends the status and the fields, and what comes before them.
     func sendHead(_ plan: ResponsePlan) async throws
     /// Sends a piece of the body.
     func sendBody(_ bytes: [UInt8], _ plan: ResponsePlan) async throws
-    /// Sends what marks the end of a body that was sent as far as the plan wants, and surplus bytes.
+    /// Marks the end of the body, unless the plan cuts it short, and sends surplus bytes.
     func endBody(_ plan: ResponsePlan) async throws
     /// Sends GOAWAY; HTTP/1.1 has none.
     func sendGoAway(isFinished: Bool) async throws
@@ -22,7 +22,7 @@ struct OriginResponder: Sendable {
     let state: Observed<ScriptedOrigin.State>
     let connection: ScriptedOrigin.ConnectionFacts
 
-    /// How many bytes of body are sent at a time, where nothing else says.
+    /// How many bytes of body are sent at a time, unless the script says otherwise.
     static let pieceBytes = 64 * 1024
 
     /// Answers, and says whether the connection can be used again.
@@ -87,7 +87,7 @@ struct OriginResponder: Sendable {
         try await writer.endBody(plan)
     }
 
-    /// Waits while the path's gate is shut here, and returns up to where it is open.
+    /// Waits while the path's gate is shut here, and returns the offset up to which it is open.
     private func waitForGate(_ path: String, sent: Int64, by writer: some ResponseWriter) async throws -> Int64 {
         if let gate = state.value.gates[path], gate <= sent {
             try await untilClosed(writer.channel) {
@@ -112,7 +112,7 @@ struct OriginResponder: Sendable {
 }
 
 extension ResponsePlan.Segment {
-    /// Some of its bytes, with those of the file altered that are to be wrong.
+    /// Some of its bytes; the bytes of the file at `corruptOffsets` are altered.
     func bytes(offset: Int64, count: Int64, corruptOffsets: [Int64]) -> [UInt8] {
         switch self {
         case .literal(let bytes):

@@ -7,7 +7,7 @@ struct OriginStream: ResponseWriter {
     let responder: OriginResponder
     /// The stream.
     let channel: any Channel
-    /// What it is a stream of.
+    /// The connection that the stream belongs to.
     let connection: any Channel
 
     /// Serves the request.
@@ -16,11 +16,11 @@ struct OriginStream: ResponseWriter {
             try await held.connection.executeThenClose { inbound, _ in
                 guard let request = try await Self.request(inbound) else { return }
                 _ = try await responder.answer(request, by: self)
-                // A connection that was one too many ends after its answer.
+                // A refused connection ends after its answer.
                 if responder.connection.refusal != nil { connection.close(promise: nil) }
             }
         } catch {
-            // A stream that breaks is what many tests are about.
+            // Expected: many tests break streams on purpose.
             return
         }
     }
@@ -63,7 +63,7 @@ struct OriginStream: ResponseWriter {
         case .length(let lengths):
             for length in lengths { headers.add(name: "content-length", value: length) }
         case .chunked, .close:
-            // What there is instead of transfer codings is no content-length.
+            // HTTP/2 has no transfer codings: there is just no content-length.
             break
         }
         try await send(.headers(.init(headers: headers)))
@@ -77,7 +77,7 @@ struct OriginStream: ResponseWriter {
         if plan.sentSurplus > 0 {
             try await sendBody([UInt8](repeating: UInt8(ascii: "!"), count: plan.sentSurplus), plan)
         }
-        // Chunks without an end are a stream without one.
+        // HTTP/2's equivalent of chunks without an end is a stream that is reset.
         if case .chunked(_, false) = plan.framing { try await end(.reset) }
     }
 

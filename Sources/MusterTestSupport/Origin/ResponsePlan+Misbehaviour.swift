@@ -16,7 +16,7 @@ extension ResponsePlan {
         var isHead: Bool { request.method == "HEAD" }
         var ifRange: String? { request.header("If-Range") }
 
-        /// One of so many, by chance.
+        /// A pseudo-random index below `count`.
         func choice(below count: Int, seed: UInt64) -> Int {
             Chance.index(below: count, seed: seed, path: request.path, request: number)
         }
@@ -68,7 +68,7 @@ extension ResponsePlan {
         return matches ? asked.range : .none
     }
 
-    /// Whether the client has what it asks for already, before Range and If-Range are looked at (RFC 9110 §13.2.2).
+    /// Whether the client has the current version already; evaluated before Range and If-Range (RFC 9110 §13.2.2).
     private static func isUnmodified(_ asked: Asked, file: ScriptedOrigin.File) -> Bool {
         if let tags = asked.request.header("If-None-Match") {
             let opaque = { (tag: String) in tag.hasPrefix("W/") ? String(tag.dropFirst(2)) : tag }
@@ -117,7 +117,7 @@ extension ResponsePlan {
         switch misbehaviour {
         case .ignoreRange, .replaced, .etag, .lastModified, .nodes, .mixedCache, .weakETag, .noValidators,
             .mistrustIfRange, .ignoreIfRange, .ignoreConditions:
-            // Part of what a correct response is made from, see `make`.
+            // `make` handles these before it plans the correct response.
             break
         case .partAsWhole(let statesRange):
             guard part != nil else { break }
@@ -246,7 +246,7 @@ extension ResponsePlan {
         }
     }
 
-    /// What a 206 sends of the file.
+    /// The part of the file that a 206 sends.
     private var selectedPart: Range<Int64>? {
         guard status == 206, case .content(_, let range)? = segments.first else { return nil }
         return range
@@ -294,7 +294,7 @@ extension Range<Int64> {
 }
 
 extension ScriptedOrigin.Requirement {
-    /// Whether a request brings it.
+    /// Whether a request meets it.
     func isMet(by asked: ResponsePlan.Asked) -> Bool {
         switch self {
         case .basic(let user, let password):

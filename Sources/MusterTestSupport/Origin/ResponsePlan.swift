@@ -20,9 +20,9 @@ struct ResponsePlan: Sendable {
 
     /// How the end of the body is marked.
     enum Framing: Sendable, Hashable {
-        /// By these Content-Length fields; one, for those who keep to the rules.
+        /// By these Content-Length fields; a correct response has one.
         case length([String])
-        /// By chunks, with these Content-Length fields beside.
+        /// By chunks, with these Content-Length fields in addition.
         case chunked(lengths: [String], terminated: Bool)
         /// By the end of the connection.
         case close
@@ -38,13 +38,13 @@ struct ResponsePlan: Sendable {
         case reset
         /// Silence, until the client leaves.
         case hang
-        /// The end of the connection without TLS's own goodbye.
+        /// The end of the connection without TLS's closing alert.
         case unclean
         /// RST_STREAM with this error code.
         case resetStream(UInt32)
     }
 
-    /// What stands in the Date field.
+    /// The value of the Date field.
     enum DateField: Sendable, Hashable {
         case now
         case fixed(String?)
@@ -58,14 +58,14 @@ struct ResponsePlan: Sendable {
     var framing = Framing.length([])
     var ending = Ending.keepAlive
     var stopsAfterBytes: Int64?
-    /// What comes in place of a response.
+    /// The ending that takes the place of a response.
     var instead: Ending?
     /// Bytes in place of a response.
     var garbage: String?
-    /// GOAWAY after so many bytes of the body.
+    /// GOAWAY after `afterBytes` bytes of the body.
     var goAway: (afterBytes: Int64, isFinished: Bool)?
     var date = DateField.now
-    /// Whether the path's gate is for this response: a refusal passes it.
+    /// Whether the path's gate holds back this response; refusals pass it.
     var isGated = true
     var pace: (bytes: Int, every: Duration)?
     var corruptOffsets: [Int64] = []
@@ -73,9 +73,9 @@ struct ResponsePlan: Sendable {
     var omitsBody = false
 
     var bodyLength: Int64 { segments.reduce(0) { $0 + $1.count } }
-    /// Whether the body stops before its end. Then nothing says that it has ended: who read a terminator could not tell.
+    /// Whether the body stops before its end. Then no terminator is sent: a client that read one could not notice the cut.
     var isCut: Bool { stopsAfterBytes.map { $0 < bodyLength } == true }
-    /// The surplus bytes that are sent. Behind a body that was cut they would stand for the missing ones, which nobody could tell from them.
+    /// How many surplus bytes are sent. None after a body that was cut: a client could not tell them from the missing bytes.
     var sentSurplus: Int { isCut ? 0 : surplus }
 
     /// Sets a field, in place of those of that name; nil removes them.

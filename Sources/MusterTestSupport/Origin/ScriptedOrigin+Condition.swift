@@ -1,5 +1,5 @@
 extension ScriptedOrigin {
-    /// To which requests of a file a misbehaviour applies.
+    /// The requests of a file to which a misbehaviour applies.
     public struct Condition: Sendable, Hashable {
         /// The numbers of the requests, counting those of the file from 0; nil is all.
         public var requests: Range<Int>?
@@ -9,14 +9,14 @@ extension ScriptedOrigin {
         public var hasRange: Bool?
         /// The numbers of the connections, counting those of the origin from 0; nil is all.
         public var connections: Range<Int>?
-        /// Only once so many bytes of the path's body were sent, over all its responses.
+        /// Only once this many bytes of the path's body were sent, over all its responses.
         public var bytesSent: Int64?
         /// Only requests by this version of HTTP.
         public var version: Version?
         /// Only requests that have a field of this name.
         public var field: String?
 
-        /// Makes a condition; everything that is named has to hold.
+        /// Makes a condition; all parts that are given have to hold.
         public init(
             requests: Range<Int>? = nil,
             rangeStart: Int64? = nil,
@@ -37,11 +37,11 @@ extension ScriptedOrigin {
 
         /// Every request.
         public static let always = Condition()
-        /// The first so many requests.
+        /// The first `count` requests.
         public static func first(_ count: Int) -> Condition { Condition(requests: 0..<count) }
-        /// All but the first so many requests.
+        /// All but the first `count` requests.
         public static func after(_ count: Int) -> Condition { Condition(requests: count..<Int.max) }
-        /// All requests once so many bytes of the path's body were sent.
+        /// All requests once this many bytes of the path's body were sent.
         public static func after(bytesSent: Int64) -> Condition { Condition(bytesSent: bytesSent) }
         /// Requests whose range starts here.
         public static func range(startingAt offset: Int64) -> Condition { Condition(rangeStart: offset) }
@@ -49,10 +49,10 @@ extension ScriptedOrigin {
         public static let ranged = Condition(hasRange: true)
         /// Requests with a field of this name.
         public static func having(_ field: String) -> Condition { Condition(field: field) }
-        /// The requests of the first so many connections.
+        /// The requests of the first `count` connections.
         public static func firstConnections(_ count: Int) -> Condition { Condition(connections: 0..<count) }
 
-        /// What it is asked about.
+        /// The request, and the circumstances, that a condition is checked against.
         struct Situation: Sendable {
             var request: OriginRequest
             var number: Int

@@ -45,7 +45,7 @@ extension ScriptedOrigin.Header {
         return ScriptedOrigin.Header("Content-Disposition", "attachment; filename*=UTF-8''\(encoded)")
     }
 
-    /// A field with a date, so many seconds after 1970 (RFC 9110 §5.6.7), such as Retry-After (25).
+    /// A field with a date, this many seconds after 1970 (RFC 9110 §5.6.7), such as Retry-After (25).
     public static func date(_ name: String, secondsSince1970 seconds: Int) -> ScriptedOrigin.Header {
         ScriptedOrigin.Header(name, ResponsePlan.date(seconds))
     }

@@ -5,21 +5,21 @@ extension ScriptedOrigin {
         case ignoreRange
         /// Answers a range request with 200 and no more than the range, with or without Content-Range (1).
         case partAsWhole(statesRange: Bool)
-        /// Says that the range starts and ends so many bytes elsewhere; the bytes sent are those asked for (2).
+        /// Content-Range is shifted by this many bytes; the bytes sent are those asked for (2).
         case contentRangeShifted(by: Int64)
-        /// Sends the bytes from so many bytes elsewhere, and says so (2).
+        /// Sends a range that is shifted by this many bytes, and states it (2).
         case rangeShifted(by: Int64)
         /// 206 without Content-Range (2).
         case noContentRange
         /// 206 with this Content-Range (2).
         case contentRange(String)
-        /// 206, well-formed, for no more than so many bytes (3).
+        /// 206, well-formed, for no more than this many bytes (3).
         case shortRange(bytes: Int64)
-        /// So many bytes more than announced, on the same connection, which stays open (4, 28).
+        /// This many bytes more than announced, on the same connection, which stays open (4, 28).
         case surplus(bytes: Int)
-        /// 304 whatever was asked, stating this tag.
+        /// 304 to every request, with this ETag.
         case unmodified(etag: String?)
-        /// A Content-Length that is so much off; the body is as it should be, then the connection closes (5).
+        /// A Content-Length that is wrong by this many bytes; the body is correct, then the connection closes (5).
         case contentLengthOff(by: Int64)
         /// Serves this file in place of the one that it served (6).
         case replaced(with: File)
@@ -31,8 +31,8 @@ extension ScriptedOrigin {
         case lastModified(String?)
         /// Every request is served by one of these nodes, chosen by the seed, the path and the request's number (11).
         case nodes([Node], seed: UInt64)
-        /// Every request is answered from one of these versions, chosen in the same way; one with
-        /// `Cache-Control: no-cache` from the last of them, if that is heeded (29).
+        /// Every request is answered from one of these versions, chosen in the same way; a request with `Cache-Control:
+        /// no-cache` from the last version, if that is heeded (29).
         case mixedCache([File], seed: UInt64, heedsNoCache: Bool)
         /// A multipart/byteranges body with the one range that was asked for (7).
         case multipartByteRanges
@@ -42,31 +42,31 @@ extension ScriptedOrigin {
         case mistrustIfRange
         /// This status for every If-Range (22a).
         case refuseIfRange(status: Int)
-        /// Does not look at If-Range: 206 even if the validator is another (8).
+        /// Ignores If-Range: 206 even if the validator differs (8).
         case ignoreIfRange
-        /// Looks at neither If-None-Match nor If-Modified-Since: the file, whether or not the client has it.
+        /// Ignores If-None-Match and If-Modified-Since: sends the file even if the client has it.
         case ignoreConditions
         /// Neither ETag nor Last-Modified (12).
         case noValidators
         /// This Date; nil leaves it out (9, 25).
         case date(String?)
-        /// Says that the body has this Content-Encoding; the bytes are as ever (13).
+        /// Says that the body has this Content-Encoding; the bytes are unchanged (13).
         case contentEncoding(String)
         /// Chunked transfer coding in place of Content-Length (14).
         case chunked
-        /// The same, but closes without the last chunk after so many bytes (14).
+        /// The same, but closes without the last chunk after this many bytes (14).
         case chunkedUnterminated(afterBytes: Int64)
         /// Neither Content-Length nor chunks: the end of the connection ends the body (14).
         case closeDelimited
-        /// Closes cleanly after so many bytes of the body (15).
+        /// Closes cleanly after this many bytes of the body (15).
         case truncated(afterBytes: Int64)
-        /// Drops the connection after so many bytes of the body without TLS's own goodbye (15).
+        /// Drops the connection after this many bytes of the body without TLS's closing alert (15).
         case uncleanClose(afterBytes: Int64)
-        /// Resets the connection after so many bytes of the body (23, 24).
+        /// Resets the connection after this many bytes of the body (23, 24).
         case reset(afterBytes: Int64)
-        /// RST_STREAM with this error code after so many bytes of the body (23).
+        /// RST_STREAM with this error code after this many bytes of the body (23).
         case resetStream(afterBytes: Int64, code: UInt32)
-        /// GOAWAY after so many bytes of the body: either the response is still finished, or the connection closes (23).
+        /// GOAWAY after this many bytes of the body: either the response is still finished, or the connection closes (23).
         case goAway(afterBytes: Int64, isFinished: Bool)
         /// 416 with the true total size (16).
         case rangeNotSatisfiable
@@ -80,7 +80,7 @@ extension ScriptedOrigin {
         case acceptRanges(String)
         /// Redirects there with this status (20).
         case redirect(to: String, status: Int)
-        /// Redirects so many times to itself, with a query that counts, before it serves the file (20).
+        /// Redirects this many times to itself, with a query that counts, before it serves the file (20).
         case redirectChain(hops: Int, status: Int)
         /// Sets a cookie and redirects to itself, until the cookie comes back (20).
         case redirectForCookie(name: String, value: String, status: Int)
@@ -90,7 +90,7 @@ extension ScriptedOrigin {
         case status(Int, retryAfter: String?)
         /// This status over the body that is sent anyway (22c).
         case statusOnly(Int)
-        /// Refuses while so many responses for the path are under way (24).
+        /// Refuses while this many responses for the path are under way (24).
         case limit(responses: Int, otherwise: Refusal)
         /// Drops the connection before a single byte of the response (24).
         case closeBeforeHeaders
@@ -106,19 +106,19 @@ extension ScriptedOrigin {
         case transferEncodingAndContentLength
         /// In place of a response, these bytes, and a close (31).
         case garbage(String)
-        /// So many bytes at a time, with a pause after each (32).
+        /// This many bytes at a time, with a pause after each piece (32).
         case drip(bytes: Int, every: Duration)
-        /// Takes the request, and never says a word (33).
+        /// Takes the request, and never answers (33).
         case hangBeforeHeaders
-        /// Stops after so many bytes of the body, and keeps the connection open (32, 33).
+        /// Stops after this many bytes of the body, and keeps the connection open (32, 33).
         case hang(afterBytes: Int64)
-        /// The byte at this offset of the file is another one (29, 35).
+        /// The byte at this offset of the file is altered (29, 35).
         case corruptByte(at: Int64)
         /// Further fields (34, 35).
         case headers([Header])
         /// An interim response of this status first, such as 103.
         case interim(Int)
-        /// 401 unless the request brings this (38).
+        /// 401 unless the request meets this (38).
         case requires(Requirement)
     }
 
@@ -136,9 +136,9 @@ extension ScriptedOrigin {
         }
     }
 
-    /// What a request has to bring (38).
+    /// What a request must contain (38).
     public enum Requirement: Sendable, Hashable {
-        /// `Authorization: Basic` with these.
+        /// `Authorization: Basic` with this user and password.
         case basic(user: String, password: String)
         /// A field with this value.
         case header(Header)
@@ -148,7 +148,7 @@ extension ScriptedOrigin {
         case clientCertificate
     }
 
-    /// What becomes of a connection or a request that is one too many (24, 33).
+    /// How a connection or a request is refused (24, 33).
     public enum Refusal: Sendable, Hashable, ExpressibleByIntegerLiteral {
         /// This status; a connection is closed after it.
         case status(Int, retryAfter: String?)

@@ -1,5 +1,5 @@
 extension ScriptedOrigin {
-    /// Misbehaves at random: each request of the path does, by its number, with this probability, in one of these ways.
+    /// Misbehaves at random: each request of the path does with this probability, in one of these ways.
     ///
     /// What happens follows from the seed, the path and the number of the request alone; the numbers follow the order of
     /// arrival. Misbehaviours that the origin's transport does not have are left out. ``Request/misbehaviours`` tells what
@@ -23,9 +23,9 @@ extension ScriptedOrigin {
     }
 }
 
-/// Chance without state: what the n-th request meets can be computed without those before it.
+/// Randomness without state: the number for the n-th request can be computed without those before it.
 enum Chance {
-    /// A number that follows from these.
+    /// A number derived from the seed, the path and the number of the request.
     static func number(seed: UInt64, path: String, request: Int) -> UInt64 {
         // FNV-1a, since the standard library's hashes differ from process to process.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325

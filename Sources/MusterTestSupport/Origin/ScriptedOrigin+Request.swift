@@ -1,5 +1,5 @@
 extension ScriptedOrigin {
-    /// A request, and what became of it.
+    /// A request, and how it was answered.
     public struct Request: Sendable, Hashable {
         /// Counts the requests of the origin from 0.
         public let number: Int
@@ -19,7 +19,7 @@ extension ScriptedOrigin {
         public let headers: [Header]
         /// Its body, as text.
         public let body: String
-        /// What the origin did wrong, in the order in which it was told to.
+        /// The misbehaviours that were played, in the order in which they were added.
         public internal(set) var misbehaviours: [Misbehaviour]
         /// The status that was answered; 0 until there is one.
         public internal(set) var status: Int
@@ -31,7 +31,7 @@ extension ScriptedOrigin {
         /// The Range field.
         public var range: String? { header("Range") }
 
-        /// The value of the first field of that name, in whatever case.
+        /// The value of the first field of that name, without regard to case.
         public func header(_ name: String) -> String? {
             headers.first { $0.name.lowercased() == name.lowercased() }?.value
         }

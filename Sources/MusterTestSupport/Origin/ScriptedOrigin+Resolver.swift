@@ -11,8 +11,8 @@ extension ScriptedOrigin {
         case body(String)
     }
 
-    /// Answers `POST` at a path as a resolver does: JSON with a `url` comes, JSON with a fresh one goes. Misbehaviours of
-    /// the path apply, such as a status.
+    /// Answers `POST` at a path as a resolver does: the question is JSON with a `url`, the answer is JSON with a fresh
+    /// one. Misbehaviours of the path apply, such as a status.
     public func resolve(at path: String, _ resolution: Resolution = .signing(headers: [:])) {
         state.update { $0.resolvers[path] = resolution }
     }
@@ -49,7 +49,7 @@ extension ScriptedOrigin.State {
         }
     }
 
-    /// What follows scheme and authority, without the query.
+    /// The part after scheme and authority, without the query.
     private static func path(of url: String) -> String {
         let afterScheme = url.ranges(of: "://").first.map { url[$0.upperBound...] } ?? url[...]
         return String(afterScheme.drop { $0 != "/" }.prefix { $0 != "?" })
@@ -61,7 +61,7 @@ extension ScriptedOrigin.State {
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
             return String(decoding: try encoder.encode(answer), as: UTF8.self)
         } catch {
-            // Two strings always encode; should they not, the asker sees why.
+            // Encoding strings does not fail; if it does, the client sees why.
             return "\(error)"
         }
     }

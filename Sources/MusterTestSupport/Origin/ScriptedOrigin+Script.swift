@@ -9,8 +9,8 @@ extension ScriptedOrigin {
         state.update { $0.files[path] = nil }
     }
 
-    /// Adds a misbehaviour to a path, which needs no file for those that do not send one. Several apply together, in the
-    /// order in which they were added.
+    /// Adds a misbehaviour to a path. The path needs no file if the misbehaviour sends none. Several apply together, in
+    /// the order in which they were added.
     public func misbehave(_ path: String, _ misbehaviour: Misbehaviour, when condition: Condition = .always) {
         let rule = Rule(misbehaviour: misbehaviour, condition: condition)
         state.update { $0.rules[path, default: []].append(rule) }
@@ -21,7 +21,7 @@ extension ScriptedOrigin {
         state.update { $0.speaksHTTP2Alone = true }
     }
 
-    /// Takes all misbehaviours from a path, those at random too.
+    /// Removes all misbehaviours from a path, those at random too.
     public func behave(_ path: String) {
         state.update {
             $0.rules[path] = nil
@@ -29,8 +29,7 @@ extension ScriptedOrigin {
         }
     }
 
-    /// Holds back every response for a path after so many bytes of its body, until ``release(_:)``; refusals of what is one
-    /// too many pass.
+    /// Holds back every response for a path after this many bytes of its body, until ``release(_:)``; refusals are not held back.
     public func hold(_ path: String, afterBytes bytes: Int64) {
         state.update { $0.gates[path] = bytes }
     }
@@ -40,19 +39,18 @@ extension ScriptedOrigin {
         state.update { $0.gates[path] = nil }
     }
 
-    /// Lets every connection have no more than so many bytes of body a second; nil is no limit. Responses under way
-    /// follow.
+    /// Limits every response to this many bytes of body a second; nil is no limit. Responses under way follow.
     public func limitRate(bytesPerSecond: Int?) {
         state.update { $0.bytesPerSecond = bytesPerSecond }
     }
 
-    /// Refuses requests (24: 403, 404, 429, 503, a close, a reset) while so many responses are under way, whatever they
-    /// are for; nil is no limit. ``Misbehaviour/limit(responses:otherwise:)`` does it for a path.
+    /// Refuses requests (24: 403, 404, 429, 503, a close, a reset) while this many responses are under way for any path;
+    /// nil is no limit. ``Misbehaviour/limit(responses:otherwise:)`` does it for a path.
     public func limitResponses(to count: Int?, otherwise refusal: Refusal = 503) {
         state.update { $0.responseLimit = count.map { (count: $0, refusal: refusal) } }
     }
 
-    /// Refuses connections (24) while so many are open; nil is no limit. Those that are refused do not count.
+    /// Refuses connections (24) while this many are open; nil is no limit. Refused connections do not count.
     public func limitConnections(to count: Int?, otherwise refusal: Refusal = 503) {
         state.update { $0.connectionLimit = count.map { (count: $0, refusal: refusal) } }
     }
@@ -63,7 +61,7 @@ extension ScriptedOrigin {
         state.update { $0.connectionRules.append((connections: connections, refusal: refusal)) }
     }
 
-    /// Takes the connections again that ``refuseConnections(_:_:)`` did not.
+    /// Accepts all connections again, after ``refuseConnections(_:_:)``.
     public func acceptConnections() {
         state.update { $0.connectionRules = [] }
     }
@@ -76,7 +74,7 @@ extension ScriptedOrigin {
 
     /// Forgets the requests so far, and counts those of each path from 0 again.
     ///
-    /// Only while no response is under way: one that is reports into the log.
+    /// Call it only while no response is under way: such a response still updates the log.
     public func forgetRequests() {
         state.update {
             $0.requests = []
@@ -91,7 +89,7 @@ extension ScriptedOrigin {
     public var openConnectionCount: Int { state.value.openConnections }
     /// How many connections were refused.
     public var refusedConnectionCount: Int { state.value.refusedConnections }
-    /// How many handshakes of TLS failed, or were left by the client.
+    /// How many handshakes of TLS failed, or were abandoned by the client.
     public var failedHandshakeCount: Int { state.value.failedHandshakes }
     /// The most responses that were under way at a time.
     public var mostActiveResponses: Int { state.value.mostActiveResponses }
@@ -99,7 +97,7 @@ extension ScriptedOrigin {
     /// How many bytes of body were sent for a path, over all its responses.
     public func bytesSent(_ path: String) -> Int64 { Self.bytesSent(path, in: state.value) }
 
-    /// Waits until so many bytes of body were sent for a path, over all its responses.
+    /// Waits until this many bytes of body were sent for a path, over all its responses.
     public func waitUntil(
         _ path: String,
         bytesSent bytes: Int64,
@@ -125,7 +123,7 @@ extension ScriptedOrigin {
         return request
     }
 
-    /// Waits until there were so many requests for a path.
+    /// Waits until there were at least `count` requests for a path.
     public func waitForRequests(
         _ path: String,
         count: Int,
@@ -136,14 +134,14 @@ extension ScriptedOrigin {
         }
     }
 
-    /// Waits until so many connections have come.
+    /// Waits until at least `count` connections have come.
     public func waitForConnections(atLeast count: Int, limit: Duration = TimedOut.defaultLimit) async throws {
         try await state.wait(for: "\(count) connections", limit: limit, details: Self.report) {
             $0.connections >= count
         }
     }
 
-    /// Waits until so many connections are open, or fewer.
+    /// Waits until at most `count` connections are open.
     public func waitForOpenConnections(atMost count: Int, limit: Duration = TimedOut.defaultLimit) async throws {
         try await state.wait(for: "at most \(count) open connections", limit: limit, details: Self.report) {
             $0.openConnections <= count

@@ -1,9 +1,9 @@
 extension ScriptedOrigin {
     /// How long a signed URL is good for (21, 22).
     public struct Lifetime: Sendable, Hashable {
-        /// So many requests; nil is any number.
+        /// This many requests; nil is any number.
         public var requests: Int?
-        /// Until so many bytes of body were sent by it; nil is any number.
+        /// Until this many bytes of body were sent by it; nil is any number.
         public var bytes: Int64?
 
         /// Makes a lifetime; it ends with whichever comes first.
@@ -18,7 +18,7 @@ extension ScriptedOrigin {
         public static let once = Lifetime(requests: 1)
     }
 
-    /// Makes a path answer only to signed URLs, and only to GET: whatever else comes is refused with a status.
+    /// Makes a path answer only to signed URLs, and only to GET: any other request is refused with a status.
     ///
     /// - Parameters:
     ///   - lifetime: How long each URL of ``signedURL(_:)``, of a resolver or of a redirect is good for.
@@ -35,7 +35,7 @@ extension ScriptedOrigin {
         state.update { $0.signatures.expire(path) }
     }
 
-    /// Which URLs were signed, and what is left of them.
+    /// The URLs that were signed, and what is left of their lifetimes.
     struct Signatures: Sendable {
         struct Policy: Sendable {
             let lifetime: Lifetime
@@ -63,7 +63,7 @@ extension ScriptedOrigin {
             grants = grants.filter { $0.value.path != path }
         }
 
-        /// The status of the refusal, if it comes to that. What is not refused counts.
+        /// The status with which a request is refused; nil if it is not, and then it is counted.
         mutating func refusal(of request: OriginRequest) -> Int? {
             guard let policy = policies[request.path] else { return nil }
             guard request.method == "GET", let signature = request.parameter("signature"),

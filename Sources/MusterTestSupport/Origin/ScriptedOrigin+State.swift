@@ -1,7 +1,7 @@
 import NIOCore
 
 extension ScriptedOrigin {
-    /// Everything an origin knows. Planning a response is a change of it.
+    /// The whole state of an origin. Planning a response changes it.
     struct State: Sendable {
         var files: [String: File] = [:]
         var transport: Transport
@@ -35,13 +35,13 @@ extension ScriptedOrigin {
         let number: Int
         let wire: Wire
         let hasClientCertificate: Bool
-        /// Set when the connection was one too many: what its first request is answered with.
+        /// How a refused connection answers its first request; nil if it was accepted.
         let refusal: Refusal?
     }
 }
 
 extension ScriptedOrigin.State {
-    /// Counts a connection, and says its number and how it is refused, if it is.
+    /// Counts a connection; returns its number, and how it is refused, nil if it is not.
     mutating func accept(_ channel: any Channel) -> (number: Int, refusal: ScriptedOrigin.Refusal?) {
         let number = connections
         channels[number] = channel
@@ -163,7 +163,7 @@ extension ScriptedOrigin.State {
         return ResponsePlan.make(file: file, asked: asked, misbehaviours: applying)
     }
 
-    /// The misbehaviours of a request: those that were asked for, and what chance adds.
+    /// The misbehaviours of a request: those of the rules, and a random one.
     private func applying(
         to path: String,
         in situation: ScriptedOrigin.Condition.Situation
@@ -173,7 +173,7 @@ extension ScriptedOrigin.State {
         return ruled + (random.map { [$0] } ?? [])
     }
 
-    /// Signs a URL where one of the misbehaviours redirects to such.
+    /// Signs a URL if one of the misbehaviours redirects to a signed one.
     private mutating func freshURL(for misbehaviours: [ScriptedOrigin.Misbehaviour]) -> String? {
         for case .redirectToSigned(let path, _) in misbehaviours { return signatures.issue(path) }
         return nil

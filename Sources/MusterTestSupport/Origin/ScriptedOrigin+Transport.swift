@@ -35,7 +35,7 @@ extension ScriptedOrigin {
         case ignored
         /// It asks, and checks what it gets. See ``Requirement/clientCertificate``.
         case asked
-        /// Without a good one there is no handshake.
+        /// The handshake fails without a valid certificate.
         case required
     }
 
@@ -53,7 +53,7 @@ extension ScriptedOrigin.Misbehaviour {
     /// - surplus bytes are DATA beyond the content-length, which RFC 9113 §8.1.1 calls malformed, as it does a
     ///   content-length that is negative or given twice.
     ///
-    /// One that does not exist over a connection is not played on it.
+    /// A misbehaviour that does not exist over a connection is not played on it.
     public func isPlayable(over transport: ScriptedOrigin.Transport) -> Bool { isPlayable(over: transport.wire) }
 
     func isPlayable(over wire: ScriptedOrigin.Wire) -> Bool {

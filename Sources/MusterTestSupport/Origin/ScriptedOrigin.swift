@@ -10,7 +10,7 @@ public import SystemPackage
 public final class ScriptedOrigin: Sendable {
     /// The port.
     public let port: Int
-    /// What it speaks.
+    /// Its transport.
     public let transport: Transport
     /// `http://127.0.0.1:<port>` or `https://127.0.0.1:<port>`, without a slash at the end.
     public var url: String { "\(transport.isTLS ? "https" : "http")://127.0.0.1:\(port)" }
@@ -24,7 +24,7 @@ public final class ScriptedOrigin: Sendable {
     /// Starts an origin with files by path; a path begins with a slash.
     ///
     /// - Parameters:
-    ///   - transport: What it speaks.
+    ///   - transport: Its transport.
     ///   - identity: Its certificate (row 36); only with TLS.
     ///   - clientCertificates: Whether it asks for one (row 38); only with TLS.
     public static func start(
@@ -58,7 +58,7 @@ public final class ScriptedOrigin: Sendable {
             } catch {
                 print("the scripted origin stopped listening: \(error)")
             }
-            // Those that were accepted, but that nobody had begun to serve.
+            // Connections that were accepted, but that no task has begun to serve.
             for channel in state.value.channels.values { ConnectionEnd.abort(channel) }
         }
         guard let port = server.channel.localAddress?.port else { throw NoAddress() }

@@ -1,5 +1,5 @@
-/// Lets few tests use the shared server at once, so that their connections fit, and that none waits for its turn in the middle of
-/// something that has a deadline.
+/// Limits how many tests use the shared server at once, so that their connections fit, and that no test waits for its
+/// turn in the middle of something that has a deadline.
 public actor TestGate {
     /// The gate of this process.
     public static let shared = TestGate(places: 4)
@@ -7,12 +7,12 @@ public actor TestGate {
     private var free: Int
     private var waiting: [CheckedContinuation<Void, Never>] = []
 
-    /// A gate with so many places.
+    /// Makes a gate with `places` places.
     public init(places: Int) {
         free = places
     }
 
-    /// Runs `body` as soon as there is a place. A test that holds one must not ask for another.
+    /// Runs `body` as soon as there is a place. A test that holds a place must not ask for another.
     public nonisolated func pass<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws -> Value {
         await enter()
         do {

@@ -3,13 +3,13 @@ import MusterEmbeddedPostgres
 import Subprocess
 import SystemPackage
 
-/// A real PostgreSQL for tests. It ends with the test process, however that ends, and its files with it.
+/// A real PostgreSQL for tests. It ends, and its files are removed, when the test process ends in any way.
 public actor TestPostgres {
-    /// How much a committed transaction is worth.
+    /// Which failures a committed transaction survives.
     public enum Durability: Sendable, Hashable {
-        /// It survives a crash of the machine: to test what survives what.
+        /// A crash of the machine; for tests of durability.
         case full
-        /// It survives the end of the server alone. Nothing is flushed to storage, which is fast.
+        /// Only the end of the server. Nothing is flushed to storage, which is fast.
         case none
     }
 
@@ -50,15 +50,15 @@ public actor TestPostgres {
     private let environment: [String: String]
     private var endpoint: EmbeddedPostgres.Endpoint
 
-    /// The cluster that all tests of a process share; started by the first who asks. It does not flush to storage:
-    /// tests of durability, and tests that restart their server, start one of their own.
+    /// The cluster that all tests of a process share; the first caller starts it. It does not flush to storage: tests of
+    /// durability, and tests that restart their server, start their own.
     public static func shared() async throws -> TestPostgres {
         try await sharedStart.value
     }
 
     private static let sharedStart = Task { try await TestPostgres.start() }
 
-    /// Starts a cluster of one's own.
+    /// Starts a separate cluster.
     ///
     /// - Parameters:
     ///   - durability: `.full` to test what survives a crash.
@@ -134,7 +134,7 @@ public actor TestPostgres {
         try await start()
     }
 
-    /// Makes a schema with a name that nobody else has, in the database `muster`.
+    /// Makes a schema with a unique name in the database `muster`.
     public func makeSchema(_ prefix: String = "t") async throws -> Schema {
         let name = Self.uniqueName(prefix)
         try await execute("CREATE SCHEMA \(name)")
@@ -142,11 +142,11 @@ public actor TestPostgres {
         return Schema(name: name, conninfo: "\(endpoint.conninfo) options=\(options)")
     }
 
-    /// Makes a database, which goes with the cluster, or by ``dropDatabase(_:)``.
+    /// Makes a database, which is removed with the cluster, or by ``dropDatabase(_:)``.
     ///
     /// - Parameters:
-    ///   - name: Nil gives it a name that nobody else has.
-    ///   - template: A database that nobody is connected to, of which it is a copy.
+    ///   - name: Nil chooses a unique name.
+    ///   - template: A database to copy, to which there must be no connections.
     public func makeDatabase(_ name: String? = nil, template: String? = nil) async throws -> Database {
         let name = name ?? Self.uniqueName("db")
         try await execute("CREATE DATABASE \"\(name)\"\(template.map { " TEMPLATE \"\($0)\"" } ?? "")")

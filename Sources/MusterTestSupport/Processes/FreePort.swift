@@ -1,11 +1,11 @@
 import NIOCore
 import NIOPosix
 
-/// A TCP port of 127.0.0.1 that nobody listened on a moment ago.
+/// A TCP port of 127.0.0.1 that was free a moment ago.
 ///
-/// It may be taken by the time it is used: whatever can listen on port 0 itself should do that instead.
+/// It may be taken by the time it is used: a server that can listen on port 0 itself should do that instead.
 public enum FreePort {
-    /// Finds one.
+    /// Finds a free port.
     public static func find() async throws -> Int {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0)
@@ -16,7 +16,7 @@ public enum FreePort {
         return port
     }
 
-    /// Whether somebody listens on a port of 127.0.0.1.
+    /// Whether a process listens on a port of 127.0.0.1.
     static func isListening(_ port: Int) async -> Bool {
         do {
             let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -12,7 +12,7 @@ enum CloseOnExecPipe {
     }
 }
 
-/// What a process reads from.
+/// The standard input of a process.
 struct InputFile: Sendable {
     let readEnd: FileDescriptor
     /// Kept open until the process has ended, so that it sees no end of file.
@@ -24,7 +24,7 @@ struct InputFile: Sendable {
             let descriptor = try FileDescriptor.open("/dev/null", .readOnly, options: .closeOnExec)
             return InputFile(readEnd: descriptor, writeEnd: nil)
         case .text(let text):
-            // A file without a name rather than a pipe, which would have to be fed.
+            // A file without a name rather than a pipe, since a pipe would have to be fed.
             let path = FilePath("/tmp/mt-input-\(String(UInt64.random(in: .min ... .max), radix: 36))")
             let descriptor = try FileDescriptor.open(
                 path,

@@ -1,15 +1,15 @@
 import Glibc
 public import SystemPackage
 
-/// The programs that a machine may have or not have.
+/// Programs that may or may not be installed.
 public enum InstalledProgram {
-    /// Where a program is; nil if it is not installed. The directories of servers are looked through too, which the `PATH`
-    /// of an ordinary user leaves out.
+    /// Where a program is; nil if it is not installed. This also searches the directories of servers, which the `PATH` of
+    /// an ordinary user leaves out.
     public static func find(_ name: String) -> FilePath? {
         candidates(name).first { access($0.string, X_OK) == 0 }
     }
 
-    /// Everywhere that is looked.
+    /// All paths at which a program is looked for.
     static func candidates(_ name: String) -> [FilePath] {
         let directories = (Environs.value("PATH") ?? "").split(separator: ":").map(String.init)
         return (directories + ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"]).map {

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import SystemPackage
 
-/// Who descends from whom, as `/proc` has it. Elsewhere it knows nobody, and process groups have to do.
+/// Processes and their descendants, from `/proc`. On systems without it none are found, and process groups have to do.
 public enum ProcessTree {
     /// The ids of all living descendants, in no order.
     public static func descendants(of ancestor: Int32) -> [Int32] {
@@ -45,7 +45,7 @@ public enum ProcessTree {
         return state != "Z" && state != "X"
     }
 
-    /// Waits for the end of a process that is not a child of this one, which therefore gets no signal of it.
+    /// Waits for the end of a process that is not a child of this process, and whose end therefore causes no signal here.
     public static func waitForEnd(of process: Int32, limit: Duration = TimedOut.defaultLimit) async throws {
         let deadline = ContinuousClock.now + limit
         while isAlive(process) {
@@ -73,7 +73,7 @@ public enum ProcessTree {
         return text[text.index(after: end)...].split(separator: " ")
     }
 
-    /// A process may end at any moment, so that a failure means that there is none.
+    /// A process may end at any moment, so a failure means that the process is gone.
     private static func read(_ path: String) -> String? {
         guard let descriptor = try? FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec) else {
             return nil

@@ -1,7 +1,7 @@
 import Glibc
 public import SystemPackage
 
-/// Programs that other people wrote in Python, to check what Muster says: `deploy/test.sh` installs them below `.build/python`.
+/// Third-party programs in Python that check Muster's output: `deploy/test.sh` installs them below `.build/python`.
 public enum PythonPackages {
     /// The interpreter that has them: the one that `MUSTER_TEST_PYTHON` names, whether it is there or not, or the one in the
     /// build directory that the test bundle is in; nil if they were not installed.

@@ -2,12 +2,12 @@ import Glibc
 import Subprocess
 import SystemPackage
 
-/// The shell process that cleans up after the test process, however that ends: it kills the process groups and removes
-/// the directories that it was told of.
+/// The shell process that cleans up after the test process, however the test process ends: it kills the process groups
+/// and removes the directories that it was told of.
 ///
 /// It reads lines from a pipe; the end of the file is the end of the test process.
 final class Reaper: Sendable {
-    /// What it can be told, one line each.
+    /// An order to the reaper, one line each.
     enum Order: Sendable {
         /// Kill this process group in the end.
         case kill(group: Int32)
@@ -32,14 +32,14 @@ final class Reaper: Sendable {
         }
     }
 
-    /// The one of this process.
+    /// The reaper of this process.
     static let shared = Reaper()
 
     private let writeEnd: FileDescriptor?
     private let end: Task<Void, Never>?
 
     private init() {
-        // A reaper that somebody killed must not take the test process along.
+        // If the reaper is killed, writing to it must not end the test process.
         _ = signal(SIGPIPE, SIG_IGN)
         do {
             let pipe = try CloseOnExecPipe.open()

@@ -18,7 +18,7 @@ extension TestProcess {
         )
     }
 
-    /// There is no `muster` where it could be.
+    /// No `muster` executable was found.
     public struct NoExecutable: Error, Sendable, Hashable {
         /// Where it was looked for.
         public let searched: [FilePath]
@@ -50,8 +50,8 @@ extension TestProcess {
         throw NoExecutable(searched: candidates)
     }
 
-    /// Runs one test of this very bundle in a process of its own, which a test may then kill: the only way to see what
-    /// the end of a process does to what it started.
+    /// Runs one test of this bundle in a process of its own, which a test may then kill: this is the only way to test
+    /// what the end of a process does to the processes that it started.
     ///
     /// - Parameters:
     ///   - name: The name of the test function, without parentheses. It should do nothing unless a variable of
@@ -66,7 +66,7 @@ extension TestProcess {
         let command = prefix + [own.string]
         return try await start(
             FilePath(command[0]),
-            // Without the bundle's path, which a helper of the toolchain may have been given, nothing else is known.
+            // The bundle's path is passed on if a helper of the toolchain was given it, and no other argument.
             arguments: Array(command.dropFirst()) + bundleArguments() + [
                 "--testing-library", "swift-testing", "--filter", "\\b\(name)\\b",
             ],
@@ -75,7 +75,7 @@ extension TestProcess {
         )
     }
 
-    /// A helper of the toolchain is told which bundle to load; the bundle itself needs no telling.
+    /// The arguments that tell a helper of the toolchain which bundle to load; none if the bundle itself is run.
     private static func bundleArguments() -> [String] {
         let arguments = CommandLine.arguments
         guard let flag = arguments.firstIndex(of: "--test-bundle-path"), arguments.indices.contains(flag + 1) else {

@@ -8,7 +8,7 @@ struct BoundedText: Sendable {
     private var bytes: [UInt8] = []
     private var dropped = 0
 
-    /// What is kept, with a note of what is not.
+    /// The kept part, with a note of how much was dropped.
     var text: String {
         let kept = String(decoding: bytes, as: UTF8.self)
         return dropped == 0 ? kept : "(\(dropped) bytes dropped)…" + kept

@@ -52,7 +52,7 @@ public final class TestProcess: Sendable {
     /// - Parameters:
     ///   - arguments: Without the program's own name.
     ///   - environment: Changes to the environment of the test process; nil removes a variable.
-    ///   - outputLimitBytes: How much of each output is kept; of more, the end.
+    ///   - outputLimitBytes: How many bytes of each output are kept; of a longer output, the end.
     /// - Throws: ``LaunchFailed``.
     public static func start(
         _ program: FilePath,
@@ -99,7 +99,7 @@ public final class TestProcess: Sendable {
                     case .exited(let status): .exited(status)
                     case .signaled(let signal): .signaled(signal)
                     }
-                // Its number is free to be used again, unless others of the group still live.
+                // The number of the group may be used again, unless other processes of the group still live.
                 if kill(-result.processIdentifier.value, 0) != 0 {
                     Reaper.shared.tell(.forgetGroup(result.processIdentifier.value))
                     progress.update { $0.isGroupGone = true }
@@ -127,7 +127,7 @@ public final class TestProcess: Sendable {
     public struct LaunchFailed: Error, Sendable, Hashable {
         /// The program.
         public let program: FilePath
-        /// What the system said.
+        /// The error of the system.
         public let reason: String
     }
 
@@ -151,7 +151,7 @@ public final class TestProcess: Sendable {
     /// How it ended; nil while it runs.
     public var exit: Exit? { progress.value.exit }
 
-    /// Waits for a line that contains a text, the line's end included, and returns it without that.
+    /// Waits for a complete line that contains a text, and returns it without its line end.
     ///
     /// - Throws: ``TimedOut``, also as soon as the process has ended without printing such a line.
     @discardableResult
@@ -190,12 +190,12 @@ public final class TestProcess: Sendable {
         do {
             try await progress.wait(for: "the end of its outputs", limit: .seconds(2)) { $0.openStreams == 0 }
         } catch is TimedOut {
-            // Somebody whom it started still has them. What they print later is kept as well.
+            // A descendant still holds them open. What it prints later is kept as well.
         }
         return ended.exit ?? .exited(-1)
     }
 
-    /// Sends it a signal, such as `SIGTERM`, `SIGKILL`, `SIGSTOP` or `SIGCONT`; one that has ended gets none.
+    /// Sends it a signal, such as `SIGTERM`, `SIGKILL`, `SIGSTOP` or `SIGCONT`; a process that has ended gets none.
     public func signal(_ number: Int32) throws {
         guard exit == nil else { return }
         guard kill(processID, number) == 0 else { throw Errno(rawValue: errno) }
@@ -210,7 +210,7 @@ public final class TestProcess: Sendable {
 
     /// Kills it and all of its descendants (SIGKILL), and waits for its end.
     public func killTree() async throws {
-        // Stopped first, so that nobody is born while the list is made.
+        // Stopped first, so that no process is forked while the list is made.
         signalTree(SIGSTOP)
         signalTree(SIGKILL)
         try await waitForExit()

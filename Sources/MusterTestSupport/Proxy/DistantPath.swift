@@ -1,9 +1,11 @@
 import NIOCore
 import NIOPosix
 
-/// What a long way does to connections to a server of this machine: a port of 127.0.0.1 that passes everything on later, and no faster than at a rate.
+/// A simulated long path to a server of this machine: a port of 127.0.0.1 that passes everything on with a delay, and no
+/// faster than at a rate.
 ///
-/// A kernel with `tc netem` does the same by the packet. What a loss of packets does to a connection that is long enough is given by ``rate(atLoss:roundTrip:)``.
+/// A kernel with `tc netem` does the same for each packet. ``rate(atLoss:roundTrip:)`` gives the rate that a loss of
+/// packets leaves to a connection that lasts long enough.
 public final class DistantPath: Sendable {
     /// The port that leads to the server.
     public let port: Int
@@ -11,10 +13,10 @@ public final class DistantPath: Sendable {
     public var url: String { "http://127.0.0.1:\(port)" }
     private let listener: any Channel
 
-    /// Opens a port that leads to another one of 127.0.0.1.
+    /// Opens a port that leads to another port of 127.0.0.1.
     ///
     /// - Parameters:
-    ///   - roundTrip: How long it takes until an answer to what is sent can be there; a connection takes as long to be made.
+    ///   - roundTrip: The least time from sending bytes to the answer to them; making a connection takes as long.
     ///   - bytesPerSecond: The rate of each connection, in each direction; `nil` is no limit.
     public static func open(
         to port: Int, roundTrip: Duration, bytesPerSecond: Int? = nil
@@ -53,14 +55,15 @@ public final class DistantPath: Sendable {
     }
 }
 
-/// What a way does to both directions of a connection.
+/// The delay and the rate of a path, for both directions of a connection.
 private struct Way: Sendable {
     let delay: TimeAmount
     let bytesPerSecond: Int?
 
-    /// Lets what comes from each of two channels of one event loop go to the other.
+    /// Passes on to each of two channels of one event loop what comes from the other.
     func join(_ client: any Channel, _ server: any Channel) throws {
-        // A connection is there for its client one round trip after it was asked for; here it is there at once, so that its first bytes wait for that.
+        // A real client has its connection one round trip after it asked for it. Here the connection exists at once, so
+        // its first bytes wait for that time.
         let begin = NIODeadline.now() + delay * 2
         try client.pipeline.syncOperations.addHandler(DelayLine(to: server, self, from: begin))
         try server.pipeline.syncOperations.addHandler(DelayLine(to: client, self, from: begin))
@@ -68,18 +71,18 @@ private struct Way: Sendable {
     }
 }
 
-/// One direction of a connection: what comes goes on later.
+/// One direction of a connection: passes bytes on with a delay.
 private final class DelayLine: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
 
-    /// So many bytes are under way at the most besides those that the rate and the delay need; beyond them nothing is read.
+    /// The most bytes under way, besides those that the rate and the delay need; beyond them nothing is read.
     private static let room = 256 << 10
 
     private let other: any Channel
     private let way: Way
     private let most: Int
-    /// When what comes next can leave.
+    /// When the next bytes can leave.
     private var free: NIODeadline
     private var underWay = 0
     private var isHeld = false

@@ -8,7 +8,7 @@ struct ProxyConnection: Sendable {
 
     let state: Observed<ScriptedProxy.State>
 
-    /// Serves it. What goes wrong with a connection is the affair of those at its ends.
+    /// Serves it. Errors of a connection are left to its two ends.
     func serve(_ client: Side) async {
         await withTaskCancellationHandler {
             do {
@@ -34,7 +34,7 @@ struct ProxyConnection: Sendable {
         }
     }
 
-    /// Passes bytes on in both directions, until one of the two sides closes, by which the other is closed too.
+    /// Passes bytes on in both directions until one of the two sides closes; then the other is closed too.
     private func relay(
         _ client: any Channel,
         _ bytes: inout NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator,
@@ -49,7 +49,7 @@ struct ProxyConnection: Sendable {
                     defer { client.close(promise: nil) }
                     var isHead = !isTunnel
                     for try await piece in answers {
-                        // Flushed, since a close drops what is not.
+                        // Flushed, since a close drops unflushed bytes.
                         try await client.writeAndFlush(isHead ? Self.closing(piece) : piece)
                         isHead = false
                     }
@@ -93,8 +93,8 @@ struct ProxyConnection: Sendable {
         )
     }
 
-    /// Says at the beginning of a response that no other will follow on this connection. The status line comes in one
-    /// piece from the servers of these tests.
+    /// Adds `Connection: close` to the head of a response, since no other follows on this connection. The servers of
+    /// these tests send the status line in one piece.
     private static func closing(_ piece: ByteBuffer) -> ByteBuffer {
         let view = piece.readableBytesView
         guard let end = view.firstRange(of: Array("\r\n".utf8)) else { return piece }
@@ -111,7 +111,7 @@ extension ScriptedProxy.Credentials {
 }
 
 extension OriginRequest {
-    /// Where a request to a proxy wants to go: the authority of the target in absolute form, or the one of CONNECT.
+    /// The destination of a request to a proxy: the authority of a target in absolute form, or of CONNECT.
     var proxyAuthority: (host: String, port: Int)? {
         let authority: Substring
         if method == "CONNECT" {
@@ -125,7 +125,7 @@ extension OriginRequest {
         return (String(host), parts.count > 1 ? Int(parts[1]) ?? 0 : 80)
     }
 
-    /// The request as the origin gets it: in origin form, without what is for the proxy, the last of its connection.
+    /// The request as the origin gets it: in origin form, without the fields for the proxy, and with `Connection: close`.
     var forwarded: ByteBuffer {
         let afterAuthority = target.dropFirst("http://".count).drop { $0 != "/" && $0 != "?" }
         let path = afterAuthority.hasPrefix("/") ? String(afterAuthority) : "/" + afterAuthority

@@ -4,8 +4,8 @@ import NIOPosix
 /// A plain HTTP proxy for tests, on a free port of 127.0.0.1 (row 38): it forwards requests in absolute form, opens tunnels
 /// by CONNECT, counts both, and can demand credentials.
 ///
-/// It reaches no further than 127.0.0.1. A name leads to a port of that by a route, so that a test can give a name that
-/// nobody else knows, and see that the proxy was used.
+/// It connects only to 127.0.0.1. A route leads from a host name to a port there, so that a test can use a name that only
+/// the proxy knows, and see that the proxy was used.
 public final class ScriptedProxy: Sendable {
     /// A request to the proxy.
     public struct Request: Sendable, Hashable {
@@ -13,18 +13,18 @@ public final class ScriptedProxy: Sendable {
         public let method: String
         /// The target as it came: a URL, or an authority for a tunnel.
         public let target: String
-        /// All fields as they came. Those of what goes through a tunnel are not seen.
+        /// All fields as they came. The fields of requests within a tunnel are not seen.
         public let headers: [ScriptedOrigin.Header]
         /// What the proxy itself answered; nil if it forwarded.
         public let refusedWith: Int?
 
-        /// The value of the first field of that name, in whatever case.
+        /// The value of the first field of that name, without regard to case.
         public func header(_ name: String) -> String? {
             headers.first { $0.name.lowercased() == name.lowercased() }?.value
         }
     }
 
-    /// What a client has to say to be let through.
+    /// The credentials that a client has to send.
     public struct Credentials: Sendable, Hashable {
         /// The user's name.
         public let user: String
@@ -60,7 +60,7 @@ public final class ScriptedProxy: Sendable {
     /// Starts it.
     ///
     /// - Parameters:
-    ///   - credentials: Nil lets everybody through; else there is 407.
+    ///   - credentials: Nil lets every client through; else a client without them gets 407.
     ///   - routes: Ports of 127.0.0.1 by host name, whatever port the client asks for there.
     public static func start(
         credentials: Credentials? = nil,
@@ -127,7 +127,7 @@ public final class ScriptedProxy: Sendable {
 }
 
 extension ScriptedProxy.State {
-    /// What becomes of a request.
+    /// How a request is handled.
     enum Decision: Sendable {
         /// This status.
         case refuse(Int)

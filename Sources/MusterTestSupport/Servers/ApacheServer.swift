@@ -10,7 +10,7 @@ public enum ApacheServer {
         InstalledProgram.find("apache2") != nil && (try? modules.stat()) != nil
     }
 
-    /// Starts it. As root it reads its files as another user, who has to be able to.
+    /// Starts it. If root starts it, it reads its files as another user, which needs access to them.
     ///
     /// - Parameters:
     ///   - root: What it serves.

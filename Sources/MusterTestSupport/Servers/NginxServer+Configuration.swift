@@ -3,15 +3,15 @@ import FoundationEssentials
 import SystemPackage
 
 extension NginxServer {
-    /// What it grants to its clients.
+    /// The limits of its clients.
     struct Limits {
         var rate: Int?
         var connections: (count: Int, status: Int)?
         var secret: String?
     }
 
-    /// A path with a signature that holds until a time, in seconds since 1970: before it was signed there is 403, and after
-    /// its end 410.
+    /// A path with a signature that is valid until a time, in seconds since 1970: without a signature there is 403, and
+    /// after that time 410.
     public static func signed(_ path: String, expires: Int, secret: String) -> String {
         let digest = Data(Insecure.MD5.hash(data: Data("\(expires)\(path) \(secret)".utf8))).base64EncodedString()
         let signature = digest.replacing("+", with: "-").replacing("/", with: "_").prefix { $0 != "=" }
@@ -25,7 +25,7 @@ extension NginxServer {
         _ limits: Limits,
         serverDirectives: String
     ) -> String {
-        // As root its workers would become another user, who cannot enter directories of mode 0700.
+        // If root started it, its workers would become another user, which cannot enter directories of mode 0700.
         let user = RealServer.isRoot ? "user root;" : ""
         let directory = place.directory
         return """

@@ -43,8 +43,8 @@ public final class NginxServer: Sendable {
     /// - Parameters:
     ///   - documentRoot: What it serves.
     ///   - limitRate: Bytes per second and connection (`limit_rate`); nil is no limit.
-    ///   - limitConnections: How many it serves at a time, the others getting a status (24); nil is no limit. Over HTTP/2
-    ///     every request counts as one.
+    ///   - limitConnections: How many connections it serves at a time, and the status that others get (24); nil is no
+    ///     limit. Over HTTP/2 every request counts as a connection.
     ///   - secret: If it is given, every URL has to be signed, see ``signed(_:expires:secret:)`` (21).
     ///   - serverDirectives: Further lines for the `server` block, each with its semicolon.
     public static func start(
@@ -61,7 +61,7 @@ public final class NginxServer: Sendable {
         let directory = try TemporaryDirectory()
         let limits = Limits(rate: limitRate, connections: limitConnections, secret: secret)
         var output = ""
-        // Somebody may take the ports between our finding them and nginx's binding them.
+        // Another process may take the ports before nginx binds them.
         for _ in 0..<5 {
             let place = try await RealServer.Place(
                 directory: directory.path,
@@ -97,7 +97,7 @@ public final class NginxServer: Sendable {
     /// The requests that have ended so far, in that order.
     public var requests: [Request] { Self.parse(process.standardOutput) }
 
-    /// Waits until so many requests have ended.
+    /// Waits until at least `count` requests have ended.
     @discardableResult
     public func waitForRequests(
         count: Int,

@@ -1,8 +1,8 @@
 import Glibc
 import SystemPackage
 
-/// A server that others have written, in the foreground, on free ports of 127.0.0.1, with everything of its own in a
-/// temporary directory. It ends with this object, and with the test process.
+/// A third-party server, in the foreground, on free ports of 127.0.0.1, with everything of its own in a temporary
+/// directory. It ends with this object, and with the test process.
 public final class RealServer: Sendable {
     /// It is not installed, or does not start.
     public enum Failure: Error, Sendable, Hashable {
@@ -10,7 +10,7 @@ public final class RealServer: Sendable {
         case notStarted(String, log: String)
     }
 
-    /// What a configuration can be made from.
+    /// The directory and the ports for a configuration.
     struct Place: Sendable {
         let directory: FilePath
         let port: Int
@@ -56,7 +56,7 @@ public final class RealServer: Sendable {
     /// - Parameters:
     ///   - permissions: Of its directory, for a server that writes there as another user.
     ///   - configure: Writes what it needs into its directory, and says how it is run. Called again with other ports if
-    ///     somebody was faster than it at listening there.
+    ///     another process has taken these.
     static func start(
         _ name: String,
         permissions: FilePermissions = [.ownerReadWriteExecute, .groupReadExecute, .otherReadExecute],
@@ -104,7 +104,7 @@ public final class RealServer: Sendable {
         self.logs = logs
     }
 
-    /// Stops it, and waits for its end and for that of everybody whom it started.
+    /// Stops it, and waits for its end and for the end of its descendants.
     public func stop() async throws {
         let descendants = ProcessTree.descendants(of: process.processID)
         try process.signal(SIGTERM)
@@ -114,8 +114,8 @@ public final class RealServer: Sendable {
         for descendant in descendants { try await ProcessTree.waitForEnd(of: descendant) }
     }
 
-    /// Tries to connect until it can, or until the process has ended. No two servers announce that they listen in the same
-    /// way, if they do so at all.
+    /// Tries to connect until it can, or until the process has ended. Servers differ in how they announce that they
+    /// listen, if they do so at all.
     private func listens() async throws -> Bool {
         for port in [port, securePort].compactMap(\.self) {
             let deadline = ContinuousClock.now + TimedOut.defaultLimit
@@ -127,13 +127,13 @@ public final class RealServer: Sendable {
                 try await Task.sleep(for: .milliseconds(20))
             }
         }
-        // Who answers may be somebody else, while this one is about to end since its port is taken.
+        // Another process may have answered, while this one is about to end since its port is taken.
         return process.exit == nil
     }
 }
 
 extension RealServer {
-    /// Where a program is that has to be installed.
+    /// The path of a program; throws if it is not installed.
     static func program(_ name: String) throws -> FilePath {
         guard let program = InstalledProgram.find(name) else { throw Failure.notInstalled(name) }
         return program
@@ -153,7 +153,7 @@ extension RealServer {
     /// The number of a user's group.
     static func group(of user: String) -> UInt32 { getpwnam(user).map { $0.pointee.pw_gid } ?? getegid() }
 
-    /// Makes a directory that everybody can enter, unless there is one.
+    /// Makes a directory that all users can enter, unless there is one.
     static func makeDirectory(_ path: FilePath) throws {
         guard mkdir(path.string, 0o755) == 0 || errno == EEXIST else { throw Errno(rawValue: errno) }
     }

@@ -2,18 +2,18 @@ import Glibc
 import Subprocess
 public import SystemPackage
 
-/// A real sshd that does nothing but SFTP (row 37). The user who runs the tests logs in by a key.
+/// A real sshd that does nothing but SFTP (row 37). The user that runs the tests logs in by a key.
 ///
-/// Passwords would be those of the machine's accounts, which no test knows.
+/// There is no login by password: the passwords are those of the machine's accounts, which no test knows.
 public final class SSHServer: Sendable {
-    /// Whether this machine has it, with what makes keys.
+    /// Whether this machine has it, and `ssh-keygen`.
     public static var isInstalled: Bool {
         InstalledProgram.find("sshd") != nil && InstalledProgram.find("ssh-keygen") != nil
     }
 
     /// The server.
     public let server: RealServer
-    /// Who logs in.
+    /// The user that logs in.
     public let user: String
     private let root: FilePath
 
@@ -23,20 +23,20 @@ public final class SSHServer: Sendable {
     public var knownHostsFile: FilePath { server.directory.path.appending("known_hosts") }
     /// A known-hosts file with another key for the same server.
     public var wrongKnownHostsFile: FilePath { server.directory.path.appending("wrong_known_hosts") }
-    /// The private key that opens it.
+    /// The private key that the server accepts.
     public var keyFile: FilePath { server.directory.path.appending("client") }
-    /// A private key that does not.
+    /// A private key that the server rejects.
     public var strangeKeyFile: FilePath { server.directory.path.appending("stranger") }
 
     /// Starts it.
     ///
     /// - Parameters:
-    ///   - root: What ``url(_:)`` leads below. Other files can be reached as well.
+    ///   - root: The directory that the paths of ``url(_:)`` are below. Other files can be reached as well.
     ///   - directives: Further lines of its configuration.
     public static func start(root: FilePath, directives: String = "") async throws -> SSHServer {
         let program = try RealServer.program("sshd")
         let generator = try RealServer.program("ssh-keygen")
-        // Where it locks up the part that talks to strangers; the one that comes with the service is made at boot.
+        // sshd confines its unprivileged part to this directory; that of the system's service is made at boot.
         if RealServer.isRoot { try RealServer.makeDirectory("/run/sshd") }
         let server = try await RealServer.start("sshd") { place in
             let directory = place.directory
@@ -82,7 +82,7 @@ public final class SSHServer: Sendable {
     /// Stops it, and waits for its end.
     public func stop() async throws { try await server.stop() }
 
-    /// Makes a key pair, unless it is there: the ports may have to be chosen again.
+    /// Makes a key pair, unless it is there: the ports may have to be chosen again, and then this is called again.
     private static func generateKey(_ path: FilePath, with generator: FilePath) async throws {
         guard (try? path.stat()) == nil else { return }
         let result = try await Subprocess.run(

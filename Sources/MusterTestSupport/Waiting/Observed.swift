@@ -2,7 +2,7 @@ import Synchronization
 
 /// A value that tests and servers change, and that others wait on.
 ///
-/// Waiting is by signal: every change looks at the conditions of all who wait, and wakes those whose condition holds.
+/// Waiting is by signal: every change checks the conditions of all waiters, and wakes those whose condition holds.
 public final class Observed<Value: Sendable>: Sendable {
     private struct Waiter {
         let condition: @Sendable (Value) -> Bool
@@ -27,7 +27,7 @@ public final class Observed<Value: Sendable>: Sendable {
     /// The value as it is now.
     public var value: Value { storage.withLock { $0.value } }
 
-    /// Changes the value, and wakes those who waited for what it has become.
+    /// Changes the value, and wakes the waiters whose condition holds now.
     @discardableResult
     public func update<Result: Sendable>(_ change: @Sendable (inout Value) -> Result) -> Result {
         let (result, value, woken) = storage.withLock { storage in
@@ -44,7 +44,7 @@ public final class Observed<Value: Sendable>: Sendable {
     /// Waits until the condition holds, and returns the value for which it did.
     ///
     /// - Parameters:
-    ///   - what: Named by the error.
+    ///   - what: The name of the condition in the error.
     ///   - limit: After which ``TimedOut`` is thrown; nil waits until the task is cancelled.
     ///   - details: What the error shows of the value as it then is.
     ///   - condition: Looked at now and after every change, under a lock: it must not touch this object.

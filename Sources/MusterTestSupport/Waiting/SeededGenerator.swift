@@ -2,7 +2,7 @@ import Glibc
 
 /// SplitMix64: a random generator whose whole state is its seed, so that a failing test can be run again.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
-    /// What it was made with.
+    /// The seed that it was made with.
     public let seed: UInt64
     private var state: UInt64
 
@@ -34,7 +34,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
 
     static let increment: UInt64 = 0x9e37_79b9_7f4a_7c15
 
-    /// The mixing function, by which the n-th number can be had without those before it.
+    /// The mixing function, by which the n-th number can be computed without those before it.
     static func mix(_ state: UInt64) -> UInt64 {
         var bits = state
         bits = (bits ^ (bits >> 30)) &* 0xbf58_476d_1ce4_e5b9

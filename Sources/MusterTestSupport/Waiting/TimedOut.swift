@@ -4,7 +4,7 @@ public struct TimedOut: Error, Sendable, CustomStringConvertible {
     public let what: String
     /// How long.
     public let limit: Duration
-    /// What was to be seen instead, such as the output so far.
+    /// What was seen instead, such as the output so far.
     public let details: String
 
     /// The limit of every wait that names none. It is generous: it is there to end a hang, not to measure anything.

@@ -2,13 +2,13 @@ import NIOCore
 
 /// One connection of HTTP/1.1 to a receiver of webhooks: takes its requests one after the other.
 struct ReceiverConnection {
-    /// What it is served by.
+    /// The channel that it is served by.
     typealias Channel = HeldChannel<ByteBuffer, ByteBuffer>
 
     let state: Observed<WebhookReceiver.State>
     let script: WebhookReceiver.Script
 
-    /// Serves requests until one side closes. What goes wrong with the sender's connection is the sender's affair.
+    /// Serves requests until one side closes. Errors of the sender's connection are left to the sender.
     func serve(_ held: Channel) async {
         do {
             try await held.connection.executeThenClose { inbound, outbound in
@@ -30,7 +30,7 @@ struct ReceiverConnection {
                 }
             }
         } catch {
-            // A connection that breaks is what many tests are about.
+            // Expected: many tests break connections on purpose.
             return
         }
     }

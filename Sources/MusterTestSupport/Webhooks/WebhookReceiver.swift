@@ -1,7 +1,7 @@
 import NIOCore
 import NIOPosix
 
-/// A receiver of webhooks for tests, on loopback: it writes down what it is sent, and answers by a script.
+/// A receiver of webhooks for tests, on loopback: it records what it is sent, and answers by a script.
 public final class WebhookReceiver: Sendable {
     /// One request as it came.
     public struct Delivery: Sendable, Hashable {
@@ -13,12 +13,12 @@ public final class WebhookReceiver: Sendable {
         public let body: String
         /// Which request with this `webhook-id` it is, from 1.
         public let attempt: Int
-        /// What the script had answered to it.
+        /// The answer of the script.
         public let answer: Answer
 
         /// The `webhook-id`.
         public var id: String { header("webhook-id") ?? "" }
-        /// The value of the first field of that name, in whatever case.
+        /// The value of the first field of that name, without regard to case.
         public func header(_ name: String) -> String? {
             headers.first { $0.name.lowercased() == name.lowercased() }?.value
         }
@@ -28,7 +28,7 @@ public final class WebhookReceiver: Sendable {
     public enum Answer: Sendable, Hashable {
         /// Answers at once.
         case status(Int, headers: [ScriptedOrigin.Header] = [])
-        /// Answers 200, but not before so long.
+        /// Answers 200 after this delay.
         case late(Duration)
         /// Answers 200 with a body that never ends.
         case endless
@@ -41,7 +41,7 @@ public final class WebhookReceiver: Sendable {
 
         /// 200.
         public static let taken = Answer.status(200)
-        /// Whether the sender is to take it for acknowledged.
+        /// Whether the sender has to take the delivery as acknowledged.
         public var isAcknowledgement: Bool {
             switch self {
             case .status(let status, _): (200..<300).contains(status)
@@ -51,7 +51,7 @@ public final class WebhookReceiver: Sendable {
         }
     }
 
-    /// Decides about a request: which it is among those with its `webhook-id`, from 1.
+    /// Decides the answer to a request, from its `webhook-id` and its number among the requests with that id, from 1.
     public typealias Script = @Sendable (_ id: String, _ attempt: Int) -> Answer
 
     struct State: Sendable {
@@ -67,8 +67,8 @@ public final class WebhookReceiver: Sendable {
     private let state: Observed<State>
     private let service: Task<Void, Never>
 
-    /// Starts one; on a port of its choice, unless one is named. One that is to come back listens on a loopback address of its own: on a shared one
-    /// its port may be another server's by then.
+    /// Starts a receiver, on a port of its choice unless a port is given. A receiver that will be started again listens
+    /// on a loopback address of its own: on a shared address its port may be another server's by then.
     public static func start(
         host: String = "127.0.0.1", port: Int = 0, script: @escaping Script = { _, _ in .taken }
     ) async throws -> WebhookReceiver {
@@ -119,7 +119,7 @@ public final class WebhookReceiver: Sendable {
     /// The most requests that were being answered at once.
     public var mostAtOnce: Int { state.value.mostAtOnce }
 
-    /// Waits until what has come fulfils a condition, and returns it.
+    /// Waits until the deliveries fulfil a condition, and returns them.
     @discardableResult
     public func wait(
         for what: String, limit: Duration = TimedOut.defaultLimit,

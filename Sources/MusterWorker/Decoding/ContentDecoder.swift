@@ -1,6 +1,7 @@
 import MusterCore
 
-/// Takes the coding off a content while it comes, and knows whether that has come to its own end (RFC 9110 §8.4; range contract, row 13).
+/// Decodes a coded content while it arrives, and knows whether the coding has reached its own end (RFC 9110 §8.4; range
+/// contract, row 13).
 ///
 /// For one thread at a time.
 final class ContentDecoder {
@@ -10,13 +11,14 @@ final class ContentDecoder {
         let reason: String
     }
 
-    /// The part of a coding's library that differs.
+    /// The part that differs between the libraries of the codings.
     protocol Engine: AnyObject {
-        /// Decodes from the front of `input`, which loses what was read, into `output`. Returns how much of that was filled.
+        /// Decodes from the front of `input` into `output`, and removes the bytes that it read from `input`. Returns the
+        /// number of bytes written.
         func step(
             _ input: inout UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
         ) throws(Failure) -> Int
-        /// Whether all that was read ends where the coding ends.
+        /// Whether the bytes read so far end where the coding ends.
         var isAtEnd: Bool { get }
     }
 
@@ -24,7 +26,7 @@ final class ContentDecoder {
 
     private let engine: any Engine
     private let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: pieceBytes, alignment: 16)
-    /// Whether nothing came so far.
+    /// Whether no bytes have arrived so far.
     private(set) var isUntouched = true
 
     /// A decoder of a whole content.
@@ -42,10 +44,10 @@ final class ContentDecoder {
         piece.deallocate()
     }
 
-    /// Whether the content that came so far is whole. An empty body is an empty content, as everybody else takes it.
+    /// Whether the content that arrived so far is complete. An empty body counts as empty content, as other clients treat it.
     var isComplete: Bool { isUntouched || engine.isAtEnd }
 
-    /// Decodes the next bytes of the body and hands on what they hold, piece by piece, until `take` wants no more.
+    /// Decodes the next bytes of the body and passes the result to `take`, piece by piece, until `take` returns `false`.
     func decode(_ bytes: UnsafeRawBufferPointer, take: (UnsafeRawBufferPointer) -> Bool) throws(Failure) {
         guard !bytes.isEmpty else { return }
         isUntouched = false

@@ -1,7 +1,8 @@
 import MusterCore
 import MusterCurl
 
-/// The body of a transfer whose content is stored decoded: what its bytes hold is written, and its end counts only if the coding ends there.
+/// The body of a transfer whose content is stored decoded: the decoded bytes are written, and the body counts as complete
+/// only if the coding ends with it.
 ///
 /// `@unchecked Sendable` is safe here: a loop never makes two calls to one handler at once, and each sees what the one before did.
 final class DecodedBody: @unchecked Sendable {
@@ -16,7 +17,7 @@ final class DecodedBody: @unchecked Sendable {
 
     /// A body of which at most `limit` bytes are wanted, once decoded.
     ///
-    /// - Parameter stated: digests of the coded content, by the origin's word (range contract, row 35).
+    /// - Parameter stated: digests of the coded content, as stated by the origin (range contract, row 35).
     init(_ coding: ContentCoding, stated: [ContentDigest], limit: Int64?) {
         self.coding = coding
         self.stated = stated
@@ -25,7 +26,7 @@ final class DecodedBody: @unchecked Sendable {
         wanted = limit
     }
 
-    /// Decodes a piece and writes what it holds.
+    /// Decodes a piece and writes the decoded bytes.
     func write(_ bytes: UnsafeRawBufferPointer, to writer: ChunkWriter) -> ChunkWriter.Result {
         var result = ChunkWriter.Result.written
         hasher.update(bytes)
@@ -52,7 +53,7 @@ final class DecodedBody: @unchecked Sendable {
         case .stopped:
             guard let failure else { return outcome }
             return .failed(.protocolViolation(detail("can't be decoded: \(failure.reason)")), statistics)
-        // The end of a connection may have cut it, the end of a framed body has not.
+        // A closed connection may have cut the content off; the end of a framed body can't have.
         case .completed(_, .connectionClosed) where !decoder.isComplete || decoder.isUntouched:
             return .failed(.truncated(detail("is not complete where the connection ends")), statistics)
         case .completed where !decoder.isComplete:

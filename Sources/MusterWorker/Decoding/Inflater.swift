@@ -27,7 +27,8 @@ final class Inflater: ContentDecoder.Engine {
         }
         if !isBegun, let first = input.first {
             isBegun = true
-            // The low half of zlib's first byte is 8; a bare block begins so only with a bit that nobody sets.
+            // The low four bits of zlib's first byte are 8. A bare stored block starts the same only with its first
+            // padding bit set, which no encoder does.
             let isWrapped = first & 0x0f == 8
             state.pointee.crc_flag = UInt32(isGzip ? ISAL_GZIP : isWrapped ? ISAL_ZLIB : ISAL_DEFLATE)
         }
@@ -43,7 +44,7 @@ final class Inflater: ContentDecoder.Engine {
         }
         input = UnsafeRawBufferPointer(rebasing: input[(input.count - Int(state.pointee.avail_in))...])
         isAtEnd = muster_inflate_is_over(state) != 0
-        // It reads up to eight bytes ahead.
+        // The library reads up to eight bytes ahead.
         guard !isAtEnd || isGzip || muster_inflate_unused(state) == 0 else { throw Self.somethingFollows }
         return output.count - Int(state.pointee.avail_out)
     }

@@ -18,7 +18,7 @@ final class ZstandardEngine: ContentDecoder.Engine {
         guard ZSTD_isError(left) == 0 else {
             throw ContentDecoder.Failure(reason: String(cString: ZSTD_getErrorName(left)).lowercased())
         }
-        // A call without input after the end of a frame would say that another one is due.
+        // After the end of a frame, a call without input reports that another frame is due; ignore that.
         if source.pos > 0 || target.pos > 0 { isAtEnd = left == 0 }
         input = UnsafeRawBufferPointer(rebasing: input[source.pos...])
         return target.pos

@@ -10,32 +10,32 @@ final class JobContext: Sendable {
     let gate: TrustGate
     /// Where transfers run.
     let loops: LoopSet
-    /// Makes running chunks durable now and then.
+    /// Makes running chunks durable periodically.
     let checkpointer: Checkpointer
-    /// Which addresses are asked.
+    /// Decides which addresses may be contacted.
     let sources: SourceGuard
-    /// At which rate.
+    /// The byte budgets of the transfers.
     let budgets: BudgetBook
-    /// Which origins are asked in HTTP/1.1, come what may.
+    /// Which origins are always asked in HTTP/1.1.
     let protocols = OriginProtocols()
-    /// What the origins have done so far.
+    /// What the worker has learned about the origins so far.
     let conduct: OriginConduct
-    /// Files that they have served.
+    /// Files that the origins have served.
     let witnesses: OriginWitnesses
-    /// How answers look that bring files from there.
+    /// Which small bodies of an origin are taken for files without a further question.
     let beliefs: OriginBeliefs
     /// The worker's configuration.
     let configuration: WorkerConfiguration
     /// The log.
     let logger: Logger
-    /// Tells the machine something about a lease.
+    /// Sends news about a lease to the machine.
     let tell: @Sendable (LeaseName, JobNews) -> Void
     private let stations: [String: SinkStation]
     private let receivedBytes = Atomic<Int64>(0)
     private let revocations = Mutex<Set<RevokedSession>>([])
 
-    /// The context of one run of a worker. `now` tells nanoseconds of a clock that never jumps; `conduct`, `beliefs` and `witnesses` that are given may have
-    /// clocks and times of their own.
+    /// The context of one run of a worker. `now` returns nanoseconds of a clock that never jumps; `conduct`, `beliefs`
+    /// and `witnesses`, if given, may have their own clocks and times.
     init(
         configuration: WorkerConfiguration,
         gate: TrustGate,
@@ -62,18 +62,18 @@ final class JobContext: Sendable {
         checkpointer = Checkpointer(every: configuration.progressInterval * 2 / 3, tell: tell)
     }
 
-    /// What options may refer to.
+    /// The secrets that options may refer to.
     var secrets: SecretStore { SecretStore(grants: configuration.secrets) }
 
     /// The sink of that name, if this worker reaches it.
     func station(_ name: String) -> SinkStation? { stations[name] }
 
-    /// Notes sessions that are revoked in sinks by now, for a sync to tell: no lease has to name them any more.
+    /// Notes sessions that are now revoked in sinks. The next sync reports them, so that leases need not name them any more.
     func revoked(_ sessions: some Sequence<RevokedSession>) {
         revocations.withLock { $0.formUnion(sessions) }
     }
 
-    /// Takes what no sync has told of yet.
+    /// Takes revoked sessions that no sync has reported yet, at most `Limits.heldPerSync`.
     func takeRevoked() -> [RevokedSession] {
         revocations.withLock { revocations in
             let told = Array(revocations.prefix(Limits.heldPerSync))

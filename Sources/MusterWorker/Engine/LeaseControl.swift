@@ -3,15 +3,15 @@ import MusterCurl
 import MusterSystem
 import Synchronization
 
-/// How the engine reaches a running job from outside.
+/// The engine's handle on a running job.
 final class LeaseControl: Sendable {
-    /// What is wanted of the job. It only ever becomes more urgent.
+    /// What the engine wants of the job. It only ever becomes more urgent.
     enum Wish: UInt8, Sendable, Comparable, AtomicRepresentable {
         /// Do the work. Exits: `release`, `abort`.
         case work
-        /// Make durable what there is and give the lease back. Exits: `abort`.
+        /// Make the received bytes durable and give the lease back. Exits: `abort`.
         case release
-        /// Write nothing more and end: the lease is somebody else's.
+        /// Write nothing more and end: another session may hold the lease.
         case abort
 
         static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
@@ -21,24 +21,24 @@ final class LeaseControl: Sendable {
     private enum Awaited {
         /// The end of a transfer.
         case transfer(TransferID, CurlLoop)
-        /// That another job rings.
+        /// A ring by another job.
         case bell(Bell)
     }
 
     /// Where the chunk ends.
     let bound: ChunkBound
-    /// The number of its lane among those of the worker, if it has one.
+    /// The number of the job's lane among those of the worker; `nil` if it has none.
     let seat: Int?
     private let current = Atomic<Wish>(.work)
     private struct State {
         var awaited: Awaited?
-        /// Whether writing was allowed again while no transfer was known that may have paused.
+        /// Whether writing was allowed again while no transfer was attached. The next one attached may have paused before.
         var goesOn = false
     }
 
     private let state = Mutex(State())
 
-    /// The control of a job whose chunk ends where `bound` says; one that stays where it is when absent.
+    /// The control of a job whose chunk ends where `bound` says; the default is an end that never moves.
     init(_ bound: ChunkBound = ChunkBound(), seat: Int? = nil) {
         self.bound = bound
         self.seat = seat
@@ -47,7 +47,7 @@ final class LeaseControl: Sendable {
     /// What is wanted now; cheap enough to be asked before every write.
     var wish: Wish { current.load(ordering: .acquiring) }
 
-    /// Tells the job what is wanted. A transfer that is under way is cut either way, and a wait is over.
+    /// Tells the job what is wanted. Every wish cancels a running transfer and ends a wait.
     func ask(_ wish: Wish) {
         var known = self.wish
         while known < wish {
@@ -58,15 +58,15 @@ final class LeaseControl: Sendable {
         cut()
     }
 
-    /// Brings the end of the chunk as near to `wanted` as it can be, and returns where it is now (see ``ChunkBound/shrink(to:)``).
+    /// Moves the end of the chunk as close to `wanted` as possible and returns the new end (see ``ChunkBound/shrink(to:)``).
     func shrink(to wanted: Int64) -> Int64? {
         let end = bound.shrink(to: wanted)
-        // There is nothing to wait for, and the origin may be silent.
+        // The chunk is complete: there is nothing to wait for, and the origin may be silent.
         if bound.isFull { cut() }
         return end
     }
 
-    /// Gives the lease back if nothing has come of it, nor is known of its file.
+    /// Gives the lease back if no bytes have arrived and nothing is known of its file.
     func releaseIfUntouched() {
         if bound.isUntouched { ask(.release) }
     }
@@ -79,8 +79,8 @@ final class LeaseControl: Sendable {
         }
     }
 
-    /// Notes the transfer that is under way; one that is not wanted any more is cut at once. It may have begun, and paused, and been told to go on
-    /// before it is noted.
+    /// Registers the running transfer, and cancels it if it is no longer wanted. The transfer may have started, paused,
+    /// and been told to resume before this call.
     func attach(_ id: TransferID, on loop: CurlLoop) {
         let goesOn = state.withLock { state in
             state.awaited = .transfer(id, loop)
@@ -94,19 +94,20 @@ final class LeaseControl: Sendable {
         }
     }
 
-    /// No socket could be opened, which says nothing of the origin: the job's place stays taken for a second, so that the worker asks for less and
-    /// others come to their end, and then the lease goes back untouched.
+    /// Keeps the job's place taken for one second after no socket could be opened, which is no fault of the origin.
+    /// Meanwhile the worker asks for less work and other transfers end; then the lease goes back untouched.
     func awaitSockets() async {
         guard wish == .work else { return }
         await MonotonicClock.sleep(until: MonotonicClock.now() + 1_000_000_000)
     }
 
-    /// The transfer is over.
+    /// Notes that the transfer or the wait is over.
     func detach() {
         state.withLock { $0.awaited = nil }
     }
 
-    /// Waits until others have rung a bell more often than `rings`, or `limit` is over. Returns whether to look again: the work is wanted still.
+    /// Waits until other jobs have rung `bell` more than `rings` times or `limit` has passed. Returns `true` if the work
+    /// is still wanted, so that the caller looks again.
     func wait(at bell: Bell, since rings: Int, limit: Duration? = nil) async -> Bool {
         state.withLock { $0.awaited = .bell(bell) }
         defer { detach() }
@@ -119,7 +120,7 @@ final class LeaseControl: Sendable {
         return wish == .work && !Task.isCancelled
     }
 
-    /// Goes on with a transfer that was paused, also with one that is about to be noted.
+    /// Resumes a paused transfer, including one that is about to be attached.
     func resumeTransfer() {
         let paused = state.withLock { state -> (TransferID, CurlLoop)? in
             if case .transfer(let id, let loop)? = state.awaited { return (id, loop) }

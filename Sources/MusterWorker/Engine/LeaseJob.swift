@@ -9,7 +9,8 @@ struct LeaseJob: Sendable {
     let control: LeaseControl
     private let found: SinkStation.Equipment?
 
-    /// A job of the present session. To be made when its lease is taken up, not later: it works with what the session has then.
+    /// A job of the current session. Create it when its lease is granted, not later: it uses the equipment that the
+    /// session has at that moment.
     init(lease: LeaseDocument, context: JobContext, control: LeaseControl) {
         self.lease = lease
         self.context = context
@@ -51,8 +52,8 @@ struct LeaseJob: Sendable {
         }
     }
 
-    /// Sessions that are over may still be about to put a file in place or to delete one: before anything is done under this lease they lose the
-    /// right to (adr/0017).
+    /// Revokes sessions that are over before anything is done under this lease: they may still be about to put a file in
+    /// place or to delete one (adr/0017).
     private func revoke(_ equipment: SinkStation.Equipment, _ station: SinkStation) async throws(StorageError) {
         guard let sessions = lease.revoke, !sessions.isEmpty else { return }
         let directory = equipment.directory
@@ -82,7 +83,7 @@ struct LeaseJob: Sendable {
 
     private func purge(_ equipment: SinkStation.Equipment) async -> JobEnding {
         guard await context.gate.opened(unless: { control.wish != .work }) else { return stopped }
-        // A purge lease with a path asks for the file to go as well: with a size for one that is there for sure.
+        // A purge lease with a path also asks to delete the file. It has a size if the file is known to exist.
         let owner = FileMark.Owner(installation: equipment.directory.session.installation, task: lease.task)
         let file = (try? DestinationPath(validating: lease.path)).map {
             PurgeOrder.File(path: $0, size: lease.representation.size, owner: owner)
@@ -97,7 +98,7 @@ struct LeaseJob: Sendable {
             }
             return .purged(removed)
         case .failure(let error)?:
-            // What is wrong with the sink as a whole is told of that.
+            // A failure of the sink as a whole is reported for the sink.
             if !error.parksSink, !error.isPassing {
                 context.logger.warning(
                     "A file can't be deleted; it is tried again",

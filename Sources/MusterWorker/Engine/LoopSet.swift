@@ -1,14 +1,15 @@
 import MusterCurl
 import Synchronization
 
-/// The transfer loops of a worker. The transfers of a seat go to one loop, where the connection of the one before is; others go to the
-/// loop that carries the fewest. Those of ftp, ftps and sftp all go to the first one: their servers bound logins, and a connection that is kept idle in one
-/// loop would take the place of a login of another.
+/// The transfer loops of a worker. All transfers of a seat run on one loop, which keeps the connection of the previous
+/// transfer; others run on the loop with the fewest transfers. All ftp, ftps and sftp transfers run on the first loop:
+/// their servers limit logins, and a connection kept idle in one loop would occupy a login that another loop needs.
 final class LoopSet: Sendable {
     private let loops: [CurlLoop]
     private let loads: Mutex<[Int]>
 
-    /// Starts the loops. A connection that nothing runs on is closed after `idlePatience`: another worker may have a lane by then (I5).
+    /// Starts the loops. An idle connection is closed after `idlePatience`, because another worker may have the lane by
+    /// then (I5).
     init(count: Int, slots: Int, idlePatience: Duration = .seconds(1)) throws(CurlLoopError) {
         var loops: [CurlLoop] = []
         for _ in 0..<max(1, count) {
@@ -20,7 +21,7 @@ final class LoopSet: Sendable {
         loads = Mutex(Array(repeating: 0, count: loops.count))
     }
 
-    /// Runs a transfer of `url` on the loop of a seat, or on the least loaded one, and counts it there as long as it runs.
+    /// Runs a transfer of `url` on the loop of `seat`, or on the least loaded loop, and counts it there while it runs.
     func withLoop<Value: Sendable>(
         for url: String, at seat: Int? = nil, _ transfer: (CurlLoop) async -> Value
     ) async -> Value {
@@ -36,13 +37,13 @@ final class LoopSet: Sendable {
         return await transfer(loops[index])
     }
 
-    /// Closes the connections of all other loops that are kept for requests like this one, and on which nothing runs: the origin may serve one at a time
-    /// (range contract, row 22b).
+    /// Closes the idle connections of all other loops that match this request: the origin may serve only one connection
+    /// at a time (range contract, row 22b).
     func closeIdle(like request: TransferRequest, besides own: CurlLoop) {
         for loop in loops where loop !== own { loop.closeIdle(like: request) }
     }
 
-    /// Ends all threads.
+    /// Ends the threads of all loops.
     func shutdown() async {
         for loop in loops { await loop.shutdown() }
     }

@@ -1,17 +1,17 @@
 import MusterSystem
 import Synchronization
 
-/// Says now and then, to whichever thread asks first, that a word is due about long work.
+/// Limits the rate of progress reports during long work; threads share it.
 final class Pulse: Sendable {
-    /// How often a long verification says that it is alive, in nanoseconds.
+    /// How often a long verification reports progress, in nanoseconds.
     private static let interval: Int64 = 2_000_000_000
 
     private let last = Atomic<Int64>(MonotonicClock.now())
 
-    /// Begins to count now.
+    /// The first report is due one interval from now.
     init() {}
 
-    /// Whether a word is due; the caller that is told so says it.
+    /// Whether a report is due. Only one caller gets `true` for it and must send it.
     func isDue() -> Bool {
         let now = MonotonicClock.now()
         let before = last.load(ordering: .relaxed)

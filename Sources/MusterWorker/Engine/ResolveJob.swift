@@ -11,12 +11,12 @@ struct ResolveJob: Sendable {
     let context: JobContext
     let control: LeaseControl
 
-    /// The most bytes of an answer.
+    /// Maximum size of an answer, in bytes.
     static let answerLimitBytes: Int64 = 64 << 10
-    /// How long a question may take from the first packet to the last.
+    /// Time limit of a request to the resolver, from the first packet to the last.
     private static let deadline: Duration = .seconds(90)
 
-    /// Asks, and says what came of it.
+    /// Asks the resolver and returns how the job ended.
     func run() async -> JobEnding {
         guard let resolver = lease.resolver, let question = lease.question else {
             return failed(.authentication, "no resolver is named")
@@ -54,7 +54,7 @@ struct ResolveJob: Sendable {
     private static func judge(_ head: ResponseHead, _ body: [UInt8], _ failed: Fail) -> JobEnding {
         let answer = OriginAnswer(head, TransferStatistics())
         guard head.status == 200 else {
-            // A status of 2xx or 3xx carries no answer either; none of these is worth other rules than an error's.
+            // Another status of 2xx or 3xx carries no answer either; it is handled like an error status.
             return failed(
                 .status(head.status),
                 "the resolver answered \(head.status)",
@@ -77,7 +77,7 @@ struct ResolveJob: Sendable {
         _ resolver: Resolver,
         _ question: ResolverQuestion
     ) async throws(StorageError) -> Result<TransferRequest, SecretRefusal> {
-        // Whom the group's origins are vouched for by, its resolver is too.
+        // The certificate authorities that the group trusts for its origins also apply to its resolver.
         let authorities = lease.options?.caFile
         let make = { @Sendable [context] () -> Result<TransferRequest, SecretRefusal> in
             Result { () throws(SecretRefusal) in
@@ -98,7 +98,7 @@ struct ResolveJob: Sendable {
         let isBlocking = authorities != nil || resolver.headers?.values.contains(where: \.isInFile) == true
         var result = isBlocking ? try await station.pool.run { () throws(StorageError) in make() } : make()
         guard case .success(var request) = result else { return result }
-        // A question consists of texts and numbers: there is always JSON for it.
+        // A question consists of strings and numbers, so encoding it never fails.
         request.body = .bytes(Array((try? JSONEncoder().encode(question)) ?? Data()))
         request.userAgent = "muster/\(context.configuration.version)"
         request.connectTimeout = .seconds(15)

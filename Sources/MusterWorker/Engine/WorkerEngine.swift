@@ -6,14 +6,14 @@ import ServiceLifecycle
 
 /// Feeds a `WorkerMachine` and does what it asks for, until it says `stop`.
 ///
-/// One loop owns the machine and everything that changes; jobs, calls and alarms are children of one task group, which is
-/// waited for. They speak to the loop through its inbox only.
+/// One loop owns the machine and all mutable state. Jobs, calls and alarms are children of one task group, which `run`
+/// awaits. They reach the loop only through its inbox.
 struct WorkerEngine: Sendable {
-    /// What comes into the loop.
+    /// An event in the loop's inbox.
     private enum Event: Sendable {
-        /// For the machine.
+        /// An input for the machine.
         case input(MachineInput)
-        /// An alarm that was set for this moment.
+        /// An alarm that was set for this moment of the monotonic clock, in nanoseconds.
         case alarm(Int64)
     }
 
@@ -26,7 +26,7 @@ struct WorkerEngine: Sendable {
     private let stations: [SinkStation]
     private let logger: Logger
 
-    /// An engine whose threads are running; `run` ends them.
+    /// An engine for loops and stations whose threads are running; `Worker.run` ends them.
     init(
         configuration: WorkerConfiguration,
         client: MusterClient,
@@ -43,7 +43,7 @@ struct WorkerEngine: Sendable {
         self.logger = logger
     }
 
-    /// Runs until a drain is complete, or the task is cancelled: then everything is aborted and nothing is given back.
+    /// Runs until a drain is complete or the task is cancelled. On cancellation all jobs are aborted and no lease is given back.
     func run() async {
         let (events, inbox) = AsyncStream.makeStream(of: Event.self)
         let context = JobContext(
@@ -86,13 +86,14 @@ struct WorkerEngine: Sendable {
         inbox.finish()
     }
 
-    /// Tells of calls to sinks that don't return, until it is cancelled.
+    /// Reports calls to sinks that don't return; runs until it is cancelled.
     private func watchCalls(_ inbox: Inbox) async {
         var before: [String: Int64] = [:]
         while (try? await Task.sleep(for: .seconds(1))) != nil {
             for station in stations {
                 let since = station.hangsSince
-                // In a process that was stopped all calls are old, and return in a moment.
+                // After the process was stopped, every call looks old but returns in a moment. So a call is reported only
+                // when it is seen hanging twice.
                 if let since, since == before[station.name] {
                     inbox.yield(.input(.sinkHangs(station.name, since: since)))
                 }
@@ -139,7 +140,7 @@ struct WorkerEngine: Sendable {
                     if let answer { inputs.insert(answer, at: 0) }
                 }
             }
-            // An alarm that turns out too early costs one empty step; so only an earlier one than all others is set.
+            // Set an alarm only if it is earlier than all pending ones. An alarm that turns out too early costs one empty step.
             if let deadline = machine.nextDeadline, deadline < alarms.min() ?? .max {
                 alarms.insert(deadline)
                 group.addTask {
@@ -148,11 +149,11 @@ struct WorkerEngine: Sendable {
                 }
             }
         }
-        // Reached by `stop`, or because the task was cancelled: no write may follow.
+        // Reached by `stop` or because the task was cancelled: no write may follow.
         for control in controls.values { control.ask(.abort) }
     }
 
-    /// Does what the machine asks for. Returns what the machine has to hear of it before anything else.
+    /// Carries out an effect. Returns an input that the machine must process before any other.
     private func carryOut(
         _ effect: MachineEffect,
         _ context: JobContext,
@@ -167,17 +168,17 @@ struct WorkerEngine: Sendable {
             group.addTask { if let input = await sync(session, request, context) { inbox.yield(.input(input)) } }
         case .closeSession(let session):
             group.addTask {
-                // A session that could not remove its directories expires instead, so that others revoke it.
+                // If the session's directories can't be removed, the session expires instead, so that other sessions revoke it.
                 if await endSinks() { try? await client.closeSession(session) }
                 inbox.yield(.input(.sessionClosed))
             }
-        // The call has a bound of its own, and the coordinator answers a superseded poll at once.
+        // Nothing to do: the call has its own time limit, and the coordinator answers a superseded poll at once.
         case .abandonSync: break
         case .guardAddresses(let rule): context.sources.adopt(rule)
         case .share(let shares): context.budgets.adopt(shares)
         case .trust(let moment):
             if gate.open(until: moment) { resumeTransfers(controls) }
-        // Every write asks the gate itself, and holds its transfer when that is closed.
+        // Nothing to do: every write asks the gate itself and pauses its transfer when the gate is closed.
         case .suspendWriting: break
         case .resumeWriting: resumeTransfers(controls)
         case .start(let lease, let seat):
@@ -196,7 +197,7 @@ struct WorkerEngine: Sendable {
                 inbox.yield(.input(.sinkProbed(name, await station.probe())))
             }
         case .log(let note): log(note)
-        // The job may be over in a moment, and its end means something else by then.
+        // Answer at once: the job may end in a moment, and the machine must know the new end of the chunk before that.
         case .shrink(let name, let wanted):
             guard let control = controls[name], let end = control.shrink(to: wanted) else { return nil }
             return .job(name, .shrunk(end: end, speed: control.bound.speed))
@@ -228,7 +229,7 @@ extension WorkerEngine {
         }
     }
 
-    /// Begins the session in every sink, before anything of these is leased to it.
+    /// Begins the session in every sink, before any work in these sinks is leased to it.
     private func begin(_ document: SessionDocument, _ inbox: Inbox) async -> [SinkStatus] {
         guard let session = document.installation.flatMap({ SinkSession(installation: $0, session: document.id) })
         else {
@@ -249,7 +250,7 @@ extension WorkerEngine {
         }
     }
 
-    /// Ends the session in every sink; returns whether nobody has to revoke it.
+    /// Ends the session in every sink. Returns `true` if no other session has to revoke it.
     private func endSinks() async -> Bool {
         var isClean = true
         for station in stations where await !station.end() {
@@ -303,7 +304,7 @@ extension WorkerEngine {
 }
 
 extension CallFailure {
-    /// What an error of the client means; `nil` when the call was cancelled, so that nobody waits for it.
+    /// Classifies an error of the client; `nil` when the call was cancelled, since no caller waits for its result then.
     init?(_ error: any Error) {
         switch error {
         case is CancellationError: return nil

@@ -2,8 +2,9 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// Makes running chunks durable every 64 MiB or so many seconds, whichever comes first, and reports how far they are (I4, I16). The first time comes after a
-/// second at the latest: a worker that dies soon after it has begun was stopped, and not killed by what it fetched (I12).
+/// Makes running chunks durable every 64 MiB or after a set time, whichever comes first, and reports their durable offsets (I4, I16). The first checkpoint
+/// comes after a second at the latest: a worker that is stopped soon after it began a chunk has then shown progress, and its end is not counted as a death
+/// caused by the chunk (I12).
 final class Checkpointer: Sendable {
     private struct Entry: Sendable {
         let writer: ChunkWriter
@@ -11,42 +12,42 @@ final class Checkpointer: Sendable {
         /// The offset of the last durable state, or the one known before.
         var durable: Int64
         var since: ContinuousClock.Instant
-        /// How long after that the next look is due.
+        /// How long after `since` the next checkpoint is due.
         var pause: Duration
         var isRunning = false
-        /// What was learned and not told yet.
+        /// What was learned of the file and is not reported yet.
         var learned: Report.Learned?
     }
 
     private static let bytesBetween: Int64 = 64 << 20
     private static let firstTime: Duration = .seconds(1)
-    /// How often the running chunks are looked at.
+    /// How often the running chunks are checked.
     private static let round: Duration = .milliseconds(200)
 
     private let entries = Mutex<[LeaseName: Entry]>([:])
     private let timeBetween: Duration
     private let tell: @Sendable (LeaseName, JobNews) -> Void
 
-    /// A checkpointer that tells of its successes.
+    /// A checkpointer that calls `tell` after each checkpoint that succeeded.
     init(every timeBetween: Duration, tell: @escaping @Sendable (LeaseName, JobNews) -> Void) {
         self.timeBetween = timeBetween
         self.tell = tell
     }
 
-    /// Watches a chunk; nothing is reported of it at or below `known`.
+    /// Watches a chunk; offsets at or below `known` are not reported.
     func watch(_ name: LeaseName, _ writer: ChunkWriter, known: Int64, sync: DurableSync) {
         let entry = Entry(
             writer: writer, sync: sync, durable: known, since: .now, pause: min(timeBetween, Self.firstTime))
         entries.withLock { $0[name] = entry }
     }
 
-    /// What was learned of the file is told with the first durable state: nobody has to wait for the end of a slow one to know how large
-    /// it is, and what is ended before that tells of it once.
+    /// Keeps what was learned of the file, to report it with the first durable state: the size of a slow file is known before its end, and a job that ends
+    /// sooner reports it only once.
     func note(_ learned: Report.Learned, of name: LeaseName) {
         entries.withLock { $0[name]?.learned = learned }
     }
 
-    /// Watches it no more.
+    /// Stops watching a chunk.
     func forget(_ name: LeaseName) {
         entries.withLock { _ = $0.removeValue(forKey: name) }
     }
@@ -84,15 +85,15 @@ final class Checkpointer: Sendable {
         do {
             try await entry.sync.makeDurable(entry.writer.part)
         } catch {
-            // The job itself meets the failure at its next write or at its end, and says what it means.
+            // The job itself meets the failure at its next write or at its end, and reports it.
             _ = settle(name, durable: nil)
             return
         }
-        // Progress is only said of a job that still runs: after its end its terminal report tells all.
+        // Progress is reported only while the job runs: after its end, its terminal report says everything.
         if let settled = settle(name, durable: prefix.offset) { tell(name, .progress(prefix, settled.learned)) }
     }
 
-    /// A look at a chunk is over. Returns what it was, `nil` if nobody watches it any more.
+    /// Records the end of a checkpoint. Returns the entry as it was before; `nil` if the chunk is not watched any more.
     private func settle(_ name: LeaseName, durable: Int64?) -> Entry? {
         entries.withLock { entries in
             guard var entry = entries[name] else { return nil }

@@ -3,8 +3,8 @@ import MusterCore
 import MusterSystem
 import Synchronization
 
-/// Where a chunk ends. While it is fetched, its end may be brought nearer, so that somebody else fetches the tail: once that is
-/// agreed, nothing is written at or beyond the new end. What was given away may come back, as long as that end is not reached.
+/// Where a chunk ends. While it is fetched, its end may be brought nearer, so that another worker fetches the tail: once that is agreed, nothing is written
+/// at or beyond the new end. The cut-off tail may be given back, as long as that end is not reached.
 ///
 /// The writer claims the bytes before the kernel gets them, and an agreement never cuts off what was claimed: that makes it
 /// safe at any moment, whichever thread comes first.
@@ -18,7 +18,7 @@ final class ChunkBound: Sendable {
     }
 
     private struct State {
-        /// The byte after the last, `nil` as long as it can't be brought nearer.
+        /// The byte after the last one; `nil` as long as the end can't be brought nearer.
         var end: Int64?
         /// Everything before it is written, or about to be.
         var claimed: Int64
@@ -26,21 +26,21 @@ final class ChunkBound: Sendable {
         var isShrunk: Bool
         /// When the first bytes came.
         var begun: Int64?
-        /// Where the chunk was not to end before, when that was asked first.
+        /// The least end that the first request to shrink allowed; later requests keep to it.
         var kept: Int64?
 
         var isFull: Bool { isShrunk && end.map { claimed >= $0 } == true }
     }
 
     private let start: Int64
-    /// What is answered as long as there is nothing to agree on.
+    /// The answer to a request to shrink as long as the end can't be moved.
     private let leasedEnd: Int64?
-    /// Whether its request may be the only one that is served.
+    /// Whether its request may be the only one that the origin serves.
     private let mayBeOnly: Bool
     private let now: @Sendable () -> Int64
     private let state: Mutex<State>
 
-    /// The bound of a lease. It can be brought nearer if the chunks of the task are planned: only then may others fetch the rest.
+    /// The bound of a lease. It can be brought nearer if the chunks of the task are planned: only then may other leases fetch the rest.
     init(_ lease: LeaseDocument, now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
         let isDivisible = lease.kind == .fetch && lease.planned && lease.rung == .chunks
         start = lease.start
@@ -68,10 +68,11 @@ final class ChunkBound: Sendable {
     /// Whether everything up to an agreed end is written, or about to be.
     var isFull: Bool { state.withLock { $0.isFull } }
 
-    /// Whether nothing has come, nor is known of the file.
+    /// Whether no byte has come, and nothing is known of the file.
     var isUntouched: Bool { state.withLock { $0.end == nil && $0.begun == nil } }
 
-    /// The response taught that others may fetch the rest of the file, and that the chunk ends at `end`.
+    /// Makes the chunk divisible, with its end at `end`: the response showed that other leases may fetch the rest of the
+    /// file.
     func divide(at end: Int64) {
         state.withLock { state in
             if state.end == nil { state.end = end }
@@ -92,11 +93,11 @@ final class ChunkBound: Sendable {
 
     /// Brings the end as near to `wanted` as it can be, and returns where it is now; `nil` if there is none.
     ///
-    /// An end as it was before says that it is too late, or that the chunk can't be divided.
+    /// An unchanged end means that it is too late, or that the chunk can't be divided.
     func shrink(to wanted: Int64) -> Int64? {
         state.withLock { state in
             guard let end = state.end else { return leasedEnd }
-            // One that is to end wherever it is makes room for something more urgent.
+            // A request to shrink to the start makes room for more urgent work: the chunk ends wherever it is.
             if wanted > start, state.kept == nil { state.kept = state.claimed + bytesToKeep(state) }
             let possible = max(wanted, state.claimed, wanted > start ? state.kept ?? 0 : 0, start + 1)
             guard possible < end else { return end }
@@ -105,13 +106,14 @@ final class ChunkBound: Sendable {
             return possible
         }
     }
-    /// Until it is known whether others are served the rest, a request that may be the only one goes on. Bytes of one that is fast are not worth that.
+    /// The bytes that a request which may be the only one still gets, until it is known whether the origin serves the rest to another request. A fast request
+    /// gets none: so many bytes are not worth that.
     private func bytesToKeep(_ state: State) -> Int64 {
         guard mayBeOnly, let speed = speed(state), speed < Self.fast else { return 0 }
         return speed * Self.secondsToKeep
     }
 
-    /// How many bytes have come in a second, on average; `nil` when none have.
+    /// The average bytes per second so far; `nil` when none have come.
     var speed: Int64? { state.withLock { speed($0) } }
 
     private func speed(_ state: State) -> Int64? {
@@ -119,12 +121,12 @@ final class ChunkBound: Sendable {
         return Int64(Double(state.claimed - start) / (Double(max(1, now() - begun)) / 1e9))
     }
 
-    /// The patience with the first request for what was given away, the time in which it has to show its pace (`FetchPlan`), and some for the news of it.
+    /// Covers the patience with the first request for the cut-off tail, the time in which it has to show its pace (`FetchPlan`), and the delay of its report.
     private static let secondsToKeep: Int64 = 10
-    /// In bytes per second; `request_beside` has the same.
+    /// The bytes per second from which a request counts as fast; `request_beside` has the same.
     private static let fast: Int64 = 1_048_576
 
-    /// Takes back what was given away before `wanted`. Returns where the end is now; `nil` if the chunk has come to its end, or gave nothing away.
+    /// Takes back the cut-off tail up to `wanted`. Returns the new end; `nil` if the chunk has reached its end, or if nothing was cut off before `wanted`.
     func lengthen(to wanted: Int64) -> Int64? {
         state.withLock { state in
             guard state.isShrunk, !state.isFull, let end = state.end, wanted >= end else { return nil }

@@ -4,14 +4,14 @@ import Synchronization
 
 /// Writes the bytes of one lease where they belong and keeps their checksum.
 ///
-/// The loop's thread writes; others take snapshots. Both are in order: a snapshot never covers bytes that were not handed
-/// to the kernel before it (I4).
+/// The loop's thread writes; other threads take snapshots. Both are ordered: a snapshot never covers bytes that were not
+/// handed to the kernel before it (I4).
 final class ChunkWriter: Sendable {
     /// What became of a piece.
     enum Result: Sendable, Hashable {
         /// It is in the file.
         case written
-        /// The trust has ended: it is kept in memory until that is renewed.
+        /// The trust has ended: the piece is kept in memory until the trust is renewed.
         case deferred
         /// The storage failed, now or before.
         case failed
@@ -30,7 +30,7 @@ final class ChunkWriter: Sendable {
         var hasher: TrailingHasher?
     }
 
-    /// The file.
+    /// The part that the bytes are written to.
     let part: PartFile
     private let gate: TrustGate
     private let control: LeaseControl
@@ -64,10 +64,10 @@ final class ChunkWriter: Sendable {
         }
     }
 
-    /// Has the digests of the bytes computed while they arrive, beside the transfer, on threads of `pool`.
+    /// Computes the digests of the bytes while they arrive, beside the transfer, on threads of `pool`.
     ///
-    /// To be called before the first byte, for a chunk that is the whole file; a chunk that begins elsewhere, or goes on after a
-    /// predecessor, ignores it. It is given up rather than that it holds the transfer up.
+    /// To be called before the first byte, for a chunk that is the whole file; a chunk that begins elsewhere, or goes on after a predecessor, ignores it.
+    /// Hashing is given up before it delays the transfer.
     func hash(_ algorithms: Set<DigestAlgorithm>, on pool: BlockingPool) {
         state.withLock { state in
             guard state.offset == 0, !algorithms.isEmpty, state.hasher == nil else { return }
@@ -77,15 +77,14 @@ final class ChunkWriter: Sendable {
 
     /// The digests of all that was written, for `FinalizeOrder.knownDigests`; waits for those of the last bytes.
     ///
-    /// None unless they were computed as the bytes arrived, from the first to the last, without a restart; nor for a small file, which
-    /// the finalizer hashes as it reads it back.
+    /// Empty unless they were computed as the bytes arrived, from the first to the last, without a restart. Also empty for a small file, which the finalizer
+    /// hashes as it reads it back.
     func digests() async -> [ContentDigest] {
         let (hasher, prefix) = state.withLock { ($0.hasher, DurablePrefix(offset: $0.offset, crc: $0.crc)) }
         return await hasher?.finish(prefix) ?? []
     }
 
-    /// Whether a file of `size` bytes fits into the sink. Where it does not, that counts as a write that failed: before the sink is filled with a
-    /// part of it.
+    /// Whether a file of `size` bytes fits into the sink. If it does not, this counts as a failed write, before a part of the file fills the sink.
     func hasRoom(for size: Int64) -> Bool {
         do {
             try part.checkRoom(size)
@@ -96,17 +95,17 @@ final class ChunkWriter: Sendable {
         }
     }
 
-    /// Whether nothing has failed but that the file, as large as it was said to be, does not fit.
+    /// Whether the only failure is that a file of the stated size does not fit.
     var lacksRoom: Bool {
         if case .noRoom = failure { true } else { false }
     }
 
-    /// Goes on after that: another size may be stated.
+    /// Clears a failure for lack of room: another answer may state another size.
     func forgiveLack() {
         state.withLock { if case .noRoom = $0.failure { $0.failure = nil } }
     }
 
-    /// Sees to it that others find the part, before they hear of it. A failure counts as a write that failed.
+    /// Makes the part visible to other workers, before they hear of it. A failure counts as a failed write.
     func share() {
         do {
             try part.share()

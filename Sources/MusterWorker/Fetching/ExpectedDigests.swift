@@ -1,25 +1,25 @@
 import MusterCore
 
-/// The digests that a whole file must have, and who says so (range contract, row 35).
+/// The digests that a whole file must have, by the side that states them (range contract, row 35).
 struct ExpectedDigests: Sendable, Hashable {
     /// What the caller expects.
     let given: [ContentDigest]
     /// What the origin stated of this content version.
     let stated: [ContentDigest]
 
-    /// Digests by algorithm, in hexadecimal; what is none is left out.
+    /// Digests by algorithm, in hexadecimal; unknown algorithms and malformed values are left out.
     init(given: [String: String], stated: [String: String]?) {
         self.given = Self.digests(given)
         self.stated = Self.digests(stated ?? [:])
     }
 
-    /// All of them, each once. Two of one algorithm that differ stay both: one of them will be found wrong.
+    /// All digests, each once. Two different digests of one algorithm both stay: one of them will mismatch.
     var all: [ContentDigest] { given + stated.filter { !given.contains($0) } }
 
-    /// Whether what the caller gave tells bytes of other contents apart.
+    /// Whether a digest that the caller gave tells different contents apart.
     var tellsContentsApart: Bool { given.contains { $0.algorithm.tellsContentsApart } }
 
-    /// What is said of a mismatch: who is contradicted, and both values.
+    /// The message about a mismatch: whether the caller or the origin is contradicted, and both values.
     func mismatch(expected: ContentDigest, found: ContentDigest) -> String {
         let name = expected.algorithm.rawValue
         let whose = given.contains(expected) ? "the caller expects" : "the origin states"

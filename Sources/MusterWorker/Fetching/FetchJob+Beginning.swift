@@ -3,15 +3,15 @@ import MusterCore
 import MusterCurl
 
 extension FetchJob {
-    /// What there is before the first request.
+    /// The state before the first request.
     enum Beginning: Sendable {
-        /// The work can begin, after what a predecessor left.
+        /// The work can begin, behind the bytes that a predecessor left.
         case ready(FetchPlan, RequestSettings, PartFile, DurablePrefix)
-        /// There is nothing to be asked for, or it may not be.
+        /// There is nothing to ask for, or asking is not allowed.
         case over(JobEnding)
     }
 
-    /// What opening came to.
+    /// The result of opening the part.
     private enum Opening: Sendable {
         case opened(PartFile, DurablePrefix)
         /// Something stands at the path, and nothing was opened.
@@ -29,11 +29,11 @@ extension FetchJob {
         case .usable(let known): settings = known
         case .over(let ending): return .over(ending)
         }
-        // A process that was stopped for an hour may begin here what nobody waits for any more (F2).
+        // A process that was suspended for an hour may arrive here with a lease that it lost meanwhile (F2).
         guard await context.gate.opened(unless: { control.wish != .work }) else { return .over(stoppedBeforeBeginning) }
         var opening = try await open(plan, looking: looksForFile)
         if case .met(let standing) = opening {
-            // No rule takes it for the file, or replaces it.
+            // Under every rule, something that is no regular file is neither taken for the file nor replaced.
             guard standing.kind == .file else {
                 return .over(taken(by: "something else", "it is \(standing.kind.name)"))
             }
@@ -59,7 +59,8 @@ extension FetchJob {
         return .ready(plan, settings, part, prefix)
     }
 
-    /// Why the proxy may not be asked for a URL, after a look at the addresses that its name has here; `nil` when it may.
+    /// Why the proxy may not be asked for a URL, judged by the addresses that its host name has on this machine; `nil`
+    /// when it may.
     func refusal(byProxyOf url: String) async -> String? {
         guard context.sources.mustResolve(url) else { return context.sources.refusal(byProxyOf: url) }
         do {
@@ -71,7 +72,8 @@ extension FetchJob {
         }
     }
 
-    /// The body was not taken, since a file stood at the path: looks whether it is the content that the response told of.
+    /// Checks whether the file at the path is the content that the response described. Because of that file, the body was
+    /// not taken.
     func adopt(
         _ plan: FetchPlan,
         _ digests: [ContentDigest],
@@ -82,13 +84,13 @@ extension FetchJob {
         do {
             switch try await examine(size: size, digests, lastModified: lastModified) {
             case .matches(let size, let digests):
-                // The part was made for nothing.
+                // The part is not needed.
                 if !(await drop(writer.part)) {
                     _ = await equipment.purges.submit(PurgeOrder(task: lease.task, version: lease.version, file: nil))
                 }
                 return .done(nil, plan.learned, found(size, digests))
             case .differs(let reason): return taken(by: "a different file", reason)
-            // Somebody took it away in this very moment: another try fetches.
+            // The file was removed meanwhile: the next attempt fetches.
             case .absent: return .released(nil, nil)
             case .stopped: return await stop(plan, writer)
             }
@@ -101,11 +103,11 @@ extension FetchJob {
 
     // MARK: - The file at the path
 
-    /// Whether nobody has told anything of the content yet, and nobody else may be at work on it.
+    /// Whether nothing is known of the content yet, and no other session may be at work on it.
     private var isFirst: Bool { !lease.planned && lease.start == 0 && lease.resume.offset == 0 && !lease.fenced }
 
-    /// Whether this lease is the one that looks for a file at the path: the first one of the task, under a rule that does not just make room. Where a
-    /// lease was lost, be it of an older content version, what stands there may have been put there for this very task, which its placing finds out.
+    /// Whether this lease is the one that looks for a file at the path: the first lease of the task, under a rule that does not just make room. After the
+    /// loss of a lease, even of an older content version, the file at the path may have been put there for this very task, which placing finds out.
     private var looksForFile: Bool {
         guard isFirst, lease.version == 1, lease.policy?.names != .suggested else { return false }
         return switch lease.policy?.ifExists ?? .verify {
@@ -168,7 +170,7 @@ extension FetchJob {
 
     // MARK: - The body
 
-    /// Files of more bytes than this are begun only if there is room for all of them. Smaller ones come and go.
+    /// Files of more bytes than this are begun only if there is room for all of them. Smaller files are not checked.
     private static let checkedBytes: Int64 = 1 << 20
 
     /// A body was accepted and its first byte is about to come. Returns whether there is room for it. Called on the loop's thread.
@@ -178,11 +180,11 @@ extension FetchJob {
         if let size = plan.known.size, size > Self.checkedBytes {
             guard writer.hasRoom(for: size) else { return false }
         }
-        // Before those hear of it that wait for an answer.
+        // Before the jobs are woken that wait for an answer.
         noteWitness(request, plan, isOver: false)
         context.conduct.enter(origin, visit)
         if let part { context.conduct.enter(part) }
-        // Before the answer is told, which may bring the wish that the chunk end sooner.
+        // Before the answer is reported, which may lead to a request to shrink the chunk.
         if plan.isDivisible, let end = plan.end { control.bound.divide(at: end) }
         if plan.isWorthTellingAtOnce {
             writer.share()
@@ -197,7 +199,8 @@ extension FetchJob {
         return true
     }
 
-    /// Notes bytes that come. What is skipped of a body is no progress of the lease, which is alive all the same.
+    /// Counts the bytes that come. Skipped bytes of a body are no progress of the lease, so an empty progress report
+    /// shows that the lease is alive.
     func noting(kept: Int64) -> @Sendable (Int) -> Void {
         let pulse = kept > 0 ? Pulse() : nil
         return { [context, lease] count in
@@ -206,7 +209,8 @@ extension FetchJob {
         }
     }
 
-    /// Notes of the origin which rungs its source was not served on: once it is served on another one. One that is refused on all of them says nothing of any.
+    /// Notes for the origin on which rungs the source was not served, once the source is served on another rung. A source that is refused on every rung says
+    /// nothing about any of them.
     func rememberLeftRungs(_ plan: FetchPlan) {
         guard !plan.leftRungs.isEmpty, let address else { return }
         for rung in plan.leftRungs { context.conduct.contradicted(rung, by: address) }
@@ -214,15 +218,17 @@ extension FetchJob {
 
     // MARK: - The part
 
-    /// Deletes a part that was neither put in place nor shared: nothing of it is durable, and nobody knows of it. Returns whether it was such a one.
+    /// Deletes a part that was neither put in place nor shared: nothing of it is durable, and no other session knows of it. Returns whether it was such a
+    /// part.
     @discardableResult
     func drop(_ part: PartFile) async -> Bool {
         guard part.isOwn else { return false }
-        // Without a thread it goes with the session.
+        // If the pool has no thread for this, the part is removed together with the session.
         return (try? await station.pool.run { part.drop() }) ?? true
     }
 
-    /// How long an origin may be silent on a connection that was used before, unless its last answer took long. On a new one it has all its time.
+    /// How long an origin may be silent on a connection that was used before, unless its last answer took long. On a new connection, the usual first-byte
+    /// timeout applies.
     private static let keptPatience: Duration = .seconds(10)
 
     /// The request for a question, with what the worker knows of its origin.

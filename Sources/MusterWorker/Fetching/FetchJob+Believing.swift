@@ -2,36 +2,36 @@ import MusterAPI
 import MusterCore
 import MusterCurl
 
-/// How a body came, as far as that says whether it is the file.
+/// The facts about a body's arrival that help to decide whether it is the file.
 struct Arrival: Sendable {
     /// The request that brought it.
     var request: TransferRequest?
     /// How its answer looks.
     var look: Appearance?
-    /// Whether others were asked for at the origin meanwhile.
+    /// Whether other requests were under way at the origin meanwhile.
     var isShared = false
-    /// Whether the body before was another one than the next.
+    /// Whether the file was asked for anew, since a first body differed from the next one.
     var isSecond = false
-    /// Whether a request with a Range was redirected to it, and it may be a page.
+    /// Whether the request had a Range and was redirected, and the body may be a page.
     var isElsewhere = false
     /// Whether a refusal came while the origin served nothing.
     var isUnserved = false
 }
 
-/// A body that is larger than the one before, as far as it was read.
+/// A body that is larger than the one before, with its content as far as that was read.
 private struct LargerBody: Hashable {
     let size: Int64
     let read: DurablePrefix?
 }
 
 extension FetchJob {
-    /// Watches how far the part is durable.
+    /// Starts the checkpoints of the part.
     func watch(_ writer: ChunkWriter, _ plan: FetchPlan) {
         context.checkpointer.watch(
             lease.name, writer, known: max(lease.resume.offset, plan.endOfPace), sync: equipment.sync)
     }
 
-    /// All that the lease is for has come: completes it, unless that may be none of the file. `nil` when it is to be asked for again.
+    /// Completes a lease whose bytes have all come, unless they may not be the file. `nil` when the source is to be asked again.
     func finish(
         _ plan: inout FetchPlan, _ writer: ChunkWriter, _ settings: RequestSettings, _ budgets: [ByteBudget]
     ) async -> JobEnding? {
@@ -47,9 +47,9 @@ extension FetchJob {
         }
     }
 
-    /// Whether a body that has come may be a page in the place of the file (range contract, rows 24 and 27; adr/0036); returns what follows, and `nil` when it
-    /// is taken for the file. A small one is examined, by one job of the origin at a time, unless files were seen to come from there in answers that look
-    /// so, or nothing else was asked of the origin. The body is kept meanwhile.
+    /// Decides whether a body may be a page in the place of the file (range contract, rows 24 and 27; adr/0036). Returns the next step; `nil` when the body
+    /// is taken for the file. A small body is examined, by one job of the origin at a time, unless files were seen to come from the origin in answers that
+    /// look like this one, or nothing else was asked of the origin. The body is kept meanwhile.
     private func doubt(
         _ plan: inout FetchPlan, _ writer: ChunkWriter, _ settings: RequestSettings, _ budgets: [ByteBudget]
     ) async -> Step? {
@@ -57,7 +57,7 @@ extension FetchJob {
             lease.start == 0, lease.expectedSize == nil, plan.digests.all.isEmpty, settings.isHTTP
         else { return nil }
         let read = writer.prefix
-        // Nobody is told of what may be none of the file, however long it waits until others are examined.
+        // No progress is reported of bytes that may not be the file, however long the body waits for other examinations.
         context.checkpointer.forget(lease.name)
         defer { watch(writer, plan) }
         while true {
@@ -125,8 +125,8 @@ extension FetchJob {
         return .failed(.httpStatus(200), "\(look.words) in the place of the file\(more)", retryAfter: nil)
     }
 
-    /// What a file says that the origin has served before, if there is one. Where there is none, what others have asked for is waited for if `waits`: it may
-    /// be the file that this one came in the place of, and is not asked for beside others again.
+    /// The testimony of a witness, which is a file that the origin served before. If there is none and `waits` is set, waits until the origin is idle: the
+    /// page may have come because other requests were under way, and the file is not asked for beside others again.
     private func testimony(turn: Int, waits: Bool) async -> Examination.Testimony {
         guard let address else { return .nothing }
         var known = await witness(for: address, turn: turn)
@@ -138,7 +138,7 @@ extension FetchJob {
             known = await witness(for: address, turn: turn)
         }
         guard let witness = known, witness.request.url != source.url else { return .nothing }
-        // Spread over a time in which connections come and go.
+        // Spreads the requests over a time in which connections open and close.
         try? await Task.sleep(for: Self.pause * turn)
         return await testimony(of: witness, status: 200)
     }
@@ -150,23 +150,23 @@ extension FetchJob {
             for: address, turn: turn, isServing: context.conduct.isServing, while: { control.wish == .work })
     }
 
-    /// Whether what came has come for another file too.
+    /// Whether the same body has come for another file too.
     private func isRepeated(_ read: DurablePrefix, _ look: Appearance) -> Bool {
         context.beliefs.isRepeated(read, as: look, of: origin)
     }
 
-    /// So many bytes of a second body are read to see how large it is, if it does not say so.
+    /// The most bytes of a second body that are read to learn its size, if its head does not state it.
     private static let mostOfASecond: Int64 = 1 << 20
 
-    /// What a second request for the file brings, in comparison with what came. Where the origin serves files more than once (`isServed`, as far as is known),
-    /// a larger body that comes twice is the file rather than one that came once: a page may say something else each time.
+    /// Compares the body that came with that of a second request for the file. If the origin serves files more than once (`isServed`, as far as is known), a
+    /// larger body that comes twice is the file rather than a body that came once: a page may differ each time.
     private func second(
         _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
         _ budgets: [ByteBudget], isServed: Bool
     ) async -> Examination.Second {
         let (second, larger) = await askAgain(plan, look, read, settings, budgets)
         guard let larger, control.wish == .work else { return second }
-        // The second one may have been cut.
+        // The second body may have been cut short.
         try? await Task.sleep(for: Self.pause * Self.pausesAfterOthers)
         let (_, third) = await askAgain(plan, look, read, settings, budgets)
         guard third == larger else { return second }
@@ -174,7 +174,7 @@ extension FetchJob {
         return await isSeenToServeAgain() ? .better : second
     }
 
-    /// Whether the origin is seen to serve a file more than once. Where nothing is known of that yet, what came for others is examined before this.
+    /// Whether the origin is seen to serve a file more than once. While that is unknown, the bodies of other jobs are examined first.
     private func isSeenToServeAgain() async -> Bool {
         let (beliefs, witnesses) = (context.beliefs, context.witnesses)
         if witnesses.servesAgain(origin) { return true }
@@ -195,10 +195,11 @@ extension FetchJob {
         return witnesses.servesAgain(origin)
     }
 
-    /// How long others are let pass.
+    /// How long the examinations of other jobs may go first.
     private static let othersTime: Duration = .seconds(5)
 
-    /// Asks for the file once more, plainly, and compares what comes with what came. Returns with it what came, if it is larger and as good.
+    /// Asks for the file once more, with a plain GET, and compares the second body with the first. Also returns the second body if it is larger and as
+    /// plausible.
     private func askAgain(
         _ plan: FetchPlan, _ look: Appearance, _ read: DurablePrefix, _ settings: RequestSettings,
         _ budgets: [ByteBudget]
@@ -219,7 +220,7 @@ extension FetchJob {
             return (head.status >= 500 || [408, 429].contains(head.status) ? .unheard : .none, nil)
         }
         let facts = ResponseFacts(head)
-        // A coding is taken off what is stored.
+        // A coded body is stored decoded.
         let isDecoded = lease.options?.decode == true && facts.contentCoding != nil
         let stated = facts.contentCoding == nil ? (try? facts.contentLength()) ?? nil : nil
         let size = isDecoded ? read.offset : end?.offset ?? stated ?? .max
@@ -235,11 +236,12 @@ extension FetchJob {
         guard !isLate else { return (.unheard, nil) }
         let isRepeatedToo = end.map { isRepeated($0, other) } ?? false
         let larger = isRather(true) && !isRepeatedToo && size < .max ? LargerBody(size: size, read: end) : nil
-        // Pages differ in size.
+        // Two pages in the place of one file may differ in size.
         return (other.isOther(than: look) && !(other.isHTML && look.isHTML && namesNoPage) ? .none : .alike, larger)
     }
 
-    /// What came is none of the file, or none of it as it is by now: it is asked for again, plainly, as it came otherwise.
+    /// Starts over with a plain GET: the body is not the file, or not its present content, and a plain GET brought a
+    /// different body.
     private func beginAnew(_ plan: inout FetchPlan) {
         var next = FetchPlan(lease, source: source, from: plan.ladder.rung)
         next.askPlainly()

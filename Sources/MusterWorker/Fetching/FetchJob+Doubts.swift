@@ -3,8 +3,8 @@ import MusterCore
 import MusterCurl
 
 extension FetchJob {
-    /// What follows from the answer to a request for the byte beyond the total that was stated (range contract, row 2). There is none (RFC 9110 §15.5.17),
-    /// unless the answer shows it: a refusal, or a page with status 200, says nothing of what has come. `rung` is the one below.
+    /// The step after a request for the byte beyond the stated total (range contract, row 2). The file ends there (RFC 9110 §15.5.17) unless the answer shows
+    /// more: a refusal, or a page with status 200, says nothing about the bytes that came. `rung` is the next lower rung.
     static func stepBeyondEnd(_ head: ResponseHead?, of known: Representation, at end: Int64, _ rung: Rung?) -> Step {
         guard let head, ResponseFacts(head).showsMore(of: known, than: end) else { return .complete }
         guard let rung else { return .failed(.badRange, "a part in answer to a plain GET", retryAfter: nil) }
@@ -13,8 +13,8 @@ extension FetchJob {
 }
 
 extension ResponseFacts {
-    /// Whether the answer to a request for the byte at `end` shows that the content goes on there: by a part that reaches beyond, or, where the Range was
-    /// ignored, by a whole that is longer, or of no stated length but under the same validator.
+    /// Whether the answer to a request for the byte at `end` shows that the content goes on there: by a part that reaches beyond it, or, if the Range was
+    /// ignored, by a whole body that is longer, or that states no length but the same validator.
     fileprivate func showsMore(of known: Representation, than end: Int64) -> Bool {
         let length = (try? contentLength()) ?? nil
         if status == 206 {
@@ -32,8 +32,8 @@ extension ResponseFacts {
 }
 
 extension FetchJob {
-    /// Begins a body anew whose end nothing has proved yet (row 14), after a pause, unless the lease is wanted back. Files that are cut together, since they
-    /// are too many, are not asked for together again.
+    /// Begins a body again whose end is not proved yet (row 14), after a pause that ends early if the job has to stop. The pauses differ by task, so that
+    /// files which were cut off together, for being too many, are not asked for together again.
     func readAgain(_ plan: FetchPlan, _ writer: ChunkWriter) async {
         let share = Int(lease.task.rawValue % Self.moments)
         let end = ContinuousClock.now + plan.pauseBeforeReading * (Int(Self.moments) + share) / Int(Self.moments)
@@ -41,27 +41,27 @@ extension FetchJob {
         writer.restart(at: lease.start)
     }
 
-    /// The reads that follow a pause are spread over so many moments, by task.
+    /// The number of moments, by task, over which the reads after a pause are spread.
     private static let moments: Int64 = 8
 
-    /// Whether what came may be due to the manner of asking, and not to what was asked for: then the same is asked at once in another one, which is no
-    /// try. What is seen so is remembered of the origin.
+    /// Whether the answer may be due to the manner of asking, and not to what was asked for. Then the same question is asked at once in another manner, which
+    /// costs no attempt. The result is remembered for the origin.
     func asksOtherwise(_ ending: FetchTransfer.Ending, to question: FetchQuestion, _ plan: inout FetchPlan) -> Bool {
         let wasTried = plan.triesManner
         plan.triesManner = false
         if wasTried, ending.wasAccepted { context.conduct.wants(plan.manner, origin) }
-        // What comes behind an answer may come a moment too late to be told from the next one (row 28).
+        // Surplus bytes behind an answer may come too late to be told apart from the next answer (row 28).
         if ending.outcome.hasSurplus {
             plan.manner.isAlone = true
             context.conduct.wants(plan.manner, origin)
         }
         if ending.wasAccepted, plan.manner.saysIdentity { context.conduct.trustIdentity(of: origin) }
-        // What may be for the Range says nothing of connections.
+        // A refusal that may be due to the Range says nothing about connections.
         if wasTried, plan.manner.isAlone, ending.mayBeForConnection, question.range == nil || !ending.mayBeForRange {
             context.conduct.trustKept(of: origin)
         }
         let isKept = ending.outcome.statistics.connectionReused
-        // Where a new connection was no better before, it is not the connection.
+        // If a new connection is refused as well, the connection is not the cause.
         if !isKept, ending.mayBeForConnection { plan.doubtsKept = false }
         if !plan.manner.isAlone, isKept,
             ending.isOfOtherAnswer
@@ -90,8 +90,8 @@ extension TransferOutcome {
 }
 
 extension FetchTransfer.Ending {
-    /// Whether the failure of a request for a range may be for that: a part ended early, or nothing came. Where nobody was reached it is not, nor where what is
-    /// left of a plain GET did not come.
+    /// Whether the Range may be the reason for the failure: a part ended early, or nothing came. It is not the reason if no server was reached, or if the
+    /// rest of a plain GET did not come.
     func endsPart(after received: Int64, on rung: Rung) -> Bool {
         if head?.status == 206 { return true }
         switch outcome {
@@ -100,20 +100,20 @@ extension FetchTransfer.Ending {
         }
     }
 
-    /// Whether it is a refusal, or a silence, that some origins have for the second request of a connection.
+    /// Whether it is a refusal, or a silence, with which some origins meet the second request of a connection.
     fileprivate var mayBeForConnection: Bool {
         if case .failed(.firstByteTimeout, _) = outcome { return head == nil }
         guard case .judged(.refuse(let kind, _, nil)) = judgement, let status = head?.status else { return false }
         return status >= 400 && kind.rule == .nextSource
     }
 
-    /// Whether it is a refusal that may be for the Range alone.
+    /// Whether it is a refusal that may be due to the Range alone.
     fileprivate var mayBeForRange: Bool {
         guard case .judged(.refuse(let kind, _, nil)) = judgement else { return false }
         return kind.mayBeForRange
     }
 
-    /// Whether it is a refusal that `Accept-Encoding: identity` is answered with, which curl does not send: by 406, or on the last rung by 400.
+    /// Whether it may be a refusal of `Accept-Encoding: identity`, which curl does not send: status 406, or 400 on the last rung.
     fileprivate func isRefusalOfIdentity(isLast: Bool) -> Bool {
         guard case .judged(.refuse) = judgement, let status = head?.status else { return false }
         return status == 406 || isLast && status == 400
@@ -121,8 +121,8 @@ extension FetchTransfer.Ending {
 }
 
 extension FetchPlan {
-    /// Whether it is a refusal with which a file is about to fail of which nothing has come: no rung of the ladder is left for it, nor another source, and
-    /// further tries don't change it, or are over. It asks for no credentials and no patience.
+    /// Whether the refusal is about to fail a file of which nothing has come: no rung of the ladder and no other source is left, and further attempts change
+    /// nothing or are used up. The refusal asks for no credentials and no patience.
     fileprivate func isLastTry(_ ending: FetchTransfer.Ending, of question: FetchQuestion) -> Bool {
         guard isUntouched, let looks = lease.looks, case .judged(.refuse(let kind, _, nil)) = ending.judgement,
             let status = ending.head?.status, status >= 400, ![401, 407, 408, 425, 429].contains(status)
@@ -133,7 +133,7 @@ extension FetchPlan {
 }
 
 extension Ladder.Contradiction {
-    /// What about a transfer contradicts the way in which the source was asked; `nil` for all else, good or bad.
+    /// How a transfer contradicts the way in which the source was asked; `nil` for every other end, good or bad.
     init?(_ ending: FetchTransfer.Ending) {
         switch (ending.judgement, ending.outcome) {
         case (.judged(.descend(let what, let rung)), _): self = .answer(what, to: rung)
@@ -141,14 +141,15 @@ extension Ladder.Contradiction {
             self = .refusal(kind, detail, retryAfter: retryAfter)
         case (_, .failed(.protocolViolation(let detail), _)):
             self = .answer(TransferError.protocolViolation(detail).description, to: .stream)
-        // The connection ended before anything was answered. That a stream of HTTP/2 did says more of HTTP/2 (row 23).
+        // The connection ended before any answer. The reset of an HTTP/2 stream is left out: it says more about HTTP/2
+        // (row 23).
         case (.waiting, .failed(.reset(let detail), _)):
             self = .refusal(.network, TransferError.reset(detail).description, retryAfter: nil)
         case (.waiting, .failed(.truncated(let detail), _)):
             self = .refusal(.network, TransferError.truncated(detail).description, retryAfter: nil)
         case (.waiting, .failed(.firstByteTimeout(let detail), _)):
             self = .refusal(.timeout, TransferError.firstByteTimeout(detail).description, retryAfter: nil)
-        // Where a redirect leads nowhere, or round in circles, it may do so for the Range alone.
+        // A redirect that leads nowhere, or in a circle, may do so because of the Range alone.
         case (.waiting, .failed(let error, _)) where error.failureKind == .httpStatus(302):
             self = .refusal(.httpStatus(302), error.description, retryAfter: nil)
         case (.judged, _), (.standing, _), (.waiting, _): return nil
@@ -157,8 +158,8 @@ extension Ladder.Contradiction {
 }
 
 extension FetchJob {
-    /// Notes which version of HTTP the origin speaks. Returns whether that is a reason to ask again at once, in HTTP/2: a request in HTTP/1.1 came to
-    /// nothing, or was refused what HTTP/2 serves, and the origin was not offered another version lately. The plan is as it was asked then.
+    /// Notes which version of HTTP the origin speaks. Returns whether to ask again at once, in HTTP/2: a request in HTTP/1.1 failed, or was refused what
+    /// HTTP/2 serves, and the origin was not offered another version lately. In that case `plan` is set back to `asked`.
     func noteProtocol(
         _ ending: FetchTransfer.Ending, of request: TransferRequest, _ settings: RequestSettings, _ asked: FetchPlan,
         _ plan: inout FetchPlan
@@ -178,7 +179,8 @@ extension FetchJob {
 }
 
 extension FetchTransfer.Ending {
-    /// Whether a request in HTTP/1.1 came to nothing as it does where that is not spoken, or was refused for it.
+    /// Whether a request in HTTP/1.1 failed as it does at an origin that does not speak HTTP/1.1, or was refused for its
+    /// version.
     fileprivate var refusesHTTP1: Bool {
         switch (head?.status, outcome) {
         // Misdirected Request, Upgrade Required, HTTP Version Not Supported (RFC 9110, sections 15.5.20, 15.5.22 and 15.6.6).
@@ -188,7 +190,7 @@ extension FetchTransfer.Ending {
         }
     }
 
-    /// Whether a request in HTTP/1.1 met what may be meant for that version, where HTTP/2 serves the same file.
+    /// Whether a request in HTTP/1.1 failed in a way that may be due to its version, if HTTP/2 serves the same file.
     fileprivate var mayRefuseHTTP1: Bool {
         switch (head?.status, outcome) {
         case (408?, _), (425?, _), (429?, _): false

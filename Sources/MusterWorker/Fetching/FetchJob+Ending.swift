@@ -6,7 +6,7 @@ import MusterCurl
 extension FetchJob {
     /// All bytes are written: makes the chunk durable, or puts the whole file in place.
     func complete(_ plan: FetchPlan, _ writer: ChunkWriter) async -> JobEnding {
-        // As long as the connection is this one's.
+        // While the lease still has its connection.
         await seeWhetherServedAgain(plan)
         let prefix = writer.prefix
         let learned = plan.isWorthTellingAtOnce && !plan.isCoded ? nil : plan.learned
@@ -33,7 +33,7 @@ extension FetchJob {
         )
         switch placed {
         case .inPlace(let finished): return .done(prefix, learned, finished)
-        // What is not what was written, or another one than was put there before, says nothing of the origin.
+        // A file that differs from what was written, or from what was put in place before, says nothing about the origin.
         case .failed(let failure) where failure.kind == .changed: return .failed(failure, nil, nil)
         case .failed(let failure): return .failed(attributed(failure, plan), nil, nil)
         case .storage(let error): return ending(of: error, durable: nil, nil)
@@ -41,7 +41,7 @@ extension FetchJob {
         }
     }
 
-    /// The lease fails; what came of it is made durable first, so that nobody fetches it again.
+    /// Fails the lease. The bytes that came are made durable first, so that they are not fetched again.
     func fail(
         _ kind: FailureKind,
         _ detail: String,
@@ -62,20 +62,21 @@ extension FetchJob {
         do {
             let durable = plan.hasKeptPace(at: writer.offset) ? try await settled(writer) : nil
             let isBodyCut = durable != nil || kind.rule == .retry && !writer.lacksRoom
-            // What the head stated is told though nothing has come, or nothing can be gone on with: what comes next is doubted by it (row 27).
+            // What the head stated is reported even if nothing came, or nothing can be resumed: later answers are checked against it (row 27).
             return .failed(failure, durable, isBodyCut ? plan.learnedSoFar : nil)
         } catch {
             return ending(of: error, durable: nil, nil)
         }
     }
 
-    /// Somebody wants the job to end, or the storage failed under it.
+    /// Ends the job because it was told to, or because the storage failed.
     func stop(_ plan: FetchPlan, _ writer: ChunkWriter) async -> JobEnding {
         if control.wish == .abort { return .aborted }
         let failure = writer.failure
         do {
             let durable = try await settled(writer)
-            // What the head stated is told though nothing can be gone on with: what comes next is doubted by it (row 27).
+            // What the head stated is reported even if nothing can be resumed: later answers are checked against it (row
+            // 27).
             let learned = durable == nil && failure != nil ? nil : plan.learnedSoFar
             if let failure { return ending(of: failure, durable: durable, learned) }
             return .released(durable, learned)
@@ -84,7 +85,7 @@ extension FetchJob {
         }
     }
 
-    /// Makes durable what was written beyond what is known to be; `nil` when that is nothing.
+    /// Makes the bytes durable that were written beyond the known durable offset; `nil` when there are none.
     private func settled(_ writer: ChunkWriter) async throws(StorageError) -> DurablePrefix? {
         let prefix = writer.prefix
         guard prefix.offset > max(lease.start, lease.resume.offset) else { return nil }
@@ -92,24 +93,24 @@ extension FetchJob {
         return prefix
     }
 
-    /// Says whose failure it is, and after which answer.
+    /// Adds the source of a failure, and the facts of the answer before it.
     private func attributed(_ failure: Report.Failure, _ plan: FetchPlan) -> Report.Failure {
         var failure = failure.following(plan.answer)
         failure.source = source.ordinal
         failure.isLimit = plan.turns.isLimit
         failure.unserved = plan.arrival.isUnserved ? true : nil
-        // Where a body breaks off is compared word for word.
+        // Not for a body that broke off: the texts of such failures are compared word for word.
         if let there = plan.answer?.redirectedTo, there != origin, failure.status ?? 0 >= 300 {
             failure.detail += ", redirected to \(there)"
         }
-        // The first source is the one that everybody thinks of.
+        // The first source is the usual one and is not named.
         if source.ordinal > 0 || lease.isOtherMirror == true {
             failure.detail = "mirror \(source.ordinal): \(failure.detail)"
         }
         return failure
     }
 
-    /// What a storage failure means for the lease.
+    /// The job's ending for a storage failure.
     func ending(of error: StorageError, durable: DurablePrefix?, _ learned: Report.Learned?) -> JobEnding {
         if control.wish == .abort { return .aborted }
         return JobEnding(error, durable: durable, learned)
@@ -117,7 +118,8 @@ extension FetchJob {
 }
 
 extension JobEnding {
-    /// A failing sink is parked, and the lease goes back; so it does when there are no descriptors. Anything else is the task's own failure.
+    /// A failing sink is parked, and the lease is released; a passing failure, such as a lack of descriptors, only releases the lease. Any other failure is
+    /// the task's own.
     init(_ error: StorageError, durable: DurablePrefix? = nil, _ learned: Report.Learned? = nil) {
         if error.parksSink {
             self = .sinkTrouble(SinkTrouble(error), durable, learned)

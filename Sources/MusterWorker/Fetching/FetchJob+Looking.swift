@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import MusterCurl
 
-/// Requests whose bytes nobody keeps: they show what an origin serves.
+/// Requests whose bytes are not kept: they show what an origin serves.
 extension FetchJob {
     /// What a look has shown.
     enum Sight: Sendable {
@@ -12,21 +12,21 @@ extension FetchJob {
         case refused(String)
         /// It would bring another content.
         case changed(String)
-        /// Somebody wants the job to end.
+        /// The job was told to end.
         case stopped
     }
 
     /// How such a request ended.
     enum Answer: Sendable {
-        /// With this head, and with the bytes that were to be seen, or with the end of the body after these.
+        /// With this head, and with as many bytes as were asked for; `end` is set if the body ended with or before them.
         case came(ResponseHead, ResponseVerdict, end: DurablePrefix?)
-        /// Without them, after this head if it came.
+        /// Without those bytes; with the head, if one came.
         case failed(TransferError, TransferStatistics, ResponseHead?)
-        /// It was cut from here.
+        /// The worker cut it.
         case cancelled
     }
 
-    /// Looks whether the source serves a plain GET, before the bytes of the version are given up for one (range contract, "The ladder").
+    /// Checks whether the source serves a plain GET, before the bytes of the content version are given up for one (range contract, "The ladder").
     func look(_ plan: FetchPlan, _ settings: RequestSettings, _ budgets: [ByteBudget]) async -> Sight {
         switch await answer(to: plan.look, plan, settings, bytes: plan.bytesToSee, budgets) {
         // A body that ends with its connection, and before all has come.
@@ -45,15 +45,15 @@ extension FetchJob {
         }
     }
 
-    /// Asks the origin for the bytes of a lease of kind `trial`, beside a request for the same file: says whether it serves another one (range contract,
-    /// row 22). A trial of the first bytes asks for them plainly, and shows besides whether they come so in less time than the file has to wait; or whether
-    /// another source brings them so.
+    /// Works on a lease of kind `trial`: asks the origin for its bytes beside a running request for the same file, and reports whether the origin serves both
+    /// (range contract, row 22). A trial of the first bytes uses a plain GET. It also shows whether a plain GET brings them sooner than the file has to wait,
+    /// or whether another source does.
     func tryAgain() async -> JobEnding {
         let isPlain = lease.start == 0
         let isOther = lease.isOtherMirror == true
         let budgets = context.budgets.enter(lease)
         defer { context.budgets.leave(lease) }
-        // A budget would be what makes it slow.
+        // Under a byte budget, the budget would set the speed.
         if isPlain, budgets.contains(where: { $0.bytesPerSecond != nil }) { return .released(nil, nil) }
         var plan = FetchPlan(isOther ? lease.asAnother : lease, source: source)
         plan.manner = context.conduct.manner(of: origin)
@@ -87,11 +87,11 @@ extension FetchJob {
         }
     }
 
-    /// Notes whether the origin answered, for the leases to come; not where it may be silent to ranges alone.
+    /// Notes for later leases whether the origin answered. A silence that may be due to the Range alone is not noted.
     func noteSilence(_ ending: FetchTransfer.Ending, to question: FetchQuestion) {
         switch ending.outcome {
         case .failed(.connectTimeout, _), .failed(.firstByteTimeout, _):
-            // On a connection that was used before there may be silence for that alone.
+            // On a connection that was used before, the reuse alone may be the reason for a silence.
             let isKept = ending.outcome.statistics.connectionReused && !context.conduct.lingers(origin)
             guard !isKept || !context.conduct.doubtsKept(of: origin) else { return }
             if question.range == nil || lease.mayMoveOn == true { context.conduct.silent(origin) }
@@ -101,8 +101,8 @@ extension FetchJob {
         }
     }
 
-    /// Asks, and takes `bytes` of the body, which have to come within a time: of 30 s, or of the limit of the options if that is longer, unless another one
-    /// is given.
+    /// Asks, and takes `bytes` of the body. They have to come within `time`; without it, within 30 s or the time of the options' speed limit, whichever is
+    /// longer.
     func answer(
         to question: FetchQuestion,
         _ plan: FetchPlan,
@@ -115,7 +115,7 @@ extension FetchJob {
         var plan = plan
         while true {
             var request = request(question, plan, settings, redirects, budgets)
-            // What takes longer to come would be no better than what comes in parts.
+            // A body that takes longer is no better than parts.
             if bytes > 1 || request.lowSpeed == nil {
                 request.lowSpeed = .bringing(bytes, within: time, request.lowSpeed)
                 if let time { request.firstByteTimeout = min(request.firstByteTimeout, time) }
@@ -147,7 +147,7 @@ extension FetchJob {
 }
 
 extension LeaseDocument {
-    /// The same lease for a source whose content need not be that of the version: a file of the same size.
+    /// The same lease for a source whose content may differ from that of the version: only the size has to be the same.
     fileprivate var asAnother: LeaseDocument {
         var other = self
         other.isOtherMirror = nil
@@ -159,7 +159,7 @@ extension LeaseDocument {
 }
 
 extension LowSpeedLimit {
-    /// The limit that so many bytes keep to which come within a time: 30 s, or that of another limit if it is longer, unless one is given.
+    /// The limit at which `bytes` come within `time`; without it, within 30 s or the time of `limit`, whichever is longer.
     static func bringing(_ bytes: Int64, within time: Duration?, _ limit: LowSpeedLimit? = nil) -> LowSpeedLimit {
         let over = time ?? max(limit?.over ?? .zero, .seconds(30))
         return LowSpeedLimit(

@@ -4,9 +4,9 @@ import MusterCurl
 import Synchronization
 
 extension FetchJob {
-    /// Before bytes of a file are believed that a server of ftp sends from another position on than the first: looks whether it goes on where it is told to.
-    /// Nothing in its answer says so, since it may reply 350 to REST whatever it does then (range contract, row 37). Returns what follows where it does not, or
-    /// where that is not seen; `nil` when the question can be asked.
+    /// Checks that a server of ftp sends a file from the position that it is told, before bytes from another position than the first are believed. Its answer
+    /// does not say so, since it may reply 350 to REST whatever it does then (range contract, row 37). Returns the next step if the server does not, or if
+    /// that can't be seen; `nil` when the question can be asked.
     func provePositions(
         _ question: FetchQuestion, _ plan: inout FetchPlan, _ settings: RequestSettings
     ) async -> Step? {
@@ -20,7 +20,7 @@ extension FetchJob {
         request.readsToEnd = true
         request.firstByteTimeout = min(request.firstByteTimeout, Self.patience)
         guard let visit = await context.conduct.admit(origin, for: control) else { return .stopped }
-        // One byte more than there may be.
+        // One byte more than may come.
         let collector = AnswerCollector(limitBytes: 2, keepsBody: false)
         let ending = await context.loops.withLoop(for: request.url, at: control.seat) { [request, control] loop in
             await collector.run(request, on: loop, control: control)
@@ -32,15 +32,15 @@ extension FetchJob {
         return nil
     }
 
-    /// What follows from the answer to a request for the last byte of a file; `nil` where that is all that came.
+    /// The step after a request for the last byte of a file; `nil` if only that byte came.
     static func step(afterLastByte ending: AnswerCollector.Ending) -> Step? {
         switch ending {
         case .answered(let head, _, let read) where head.status == 206 && read.offset <= 1: nil
-        // However it went on: a file that comes from its beginning does so in pieces that are larger.
+        // Whatever followed: a file that is sent from its beginning comes in larger pieces.
         case .failed(_, let statistics) where statistics.bytesDelivered == 1: nil
         case .answered(let head, _, _) where head.status >= 400:
             .failed(.network, "asked for the last byte, the origin answered \(head.status)", retryAfter: nil)
-        // It refuses REST, and would send no part.
+        // The server refuses REST, and would send no part.
         case .failed(.protocolViolation(let detail), _): .restart(detail.message, on: .whole)
         case .failed(let error, _):
             .failed(error.failureKind, "asked for the last byte: \(error)", retryAfter: nil)
@@ -50,18 +50,18 @@ extension FetchJob {
         }
     }
 
-    /// How long the last byte, and what the server says after it, is waited for.
+    /// How long to wait for the last byte and for the server's reply after it.
     private static let patience: Duration = .seconds(15)
 }
 
 extension OriginConduct {
-    /// The origin has sent the end of a file, and nothing else, where it was told to begin there.
+    /// Notes that the origin sent the end of a file, and nothing else, when it was told to begin there.
     func provedPositions(of origin: String) {
         let until = now() + Self.mannerMemory
         state.withLock { $0.positioned.note((), of: origin, until: until) }
     }
 
-    /// Whether the origin was seen to send files from the position on that it is told.
+    /// Whether the origin was seen to send files from the position that it is told.
     func keepsPositions(_ origin: String) -> Bool {
         let moment = now()
         return state.withLock { $0.positioned.value(of: origin, at: moment) } != nil

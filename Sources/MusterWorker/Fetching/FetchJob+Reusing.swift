@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 
 extension FetchJob {
-    /// The origin said that the content is that of a file which the sink has: makes the task's file of that one.
+    /// Makes the task's file of a file in the sink: the origin said that the content is the same.
     ///
     /// - Returns: `nil` when the file is not what it was, or can't be shared: then the content has to be fetched. That is no failure of
     ///   the task.
@@ -32,7 +32,7 @@ extension FetchJob {
                 "A file that was there could not be used",
                 metadata: .init([.task: "\(lease.task)", .chunk: "\(lease.chunk)", .reason: failure.detail])
             )
-            // Somebody has changed it since that look. Without a slot nothing can be fetched: the content's next version is, and not of that file.
+            // The file was changed since that check. The slot is gone, so nothing can be fetched now: the next content version is fetched, without that file.
             return isFetched ? .failed(Report.Failure(kind: .changed, detail: failure.detail), nil, nil) : nil
         case .storage(let error): return ending(of: error, durable: nil, nil)
         case .stopped: return await stop(plan, writer)

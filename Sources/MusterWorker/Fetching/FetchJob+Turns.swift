@@ -2,21 +2,21 @@ import MusterAPI
 import MusterCore
 import MusterCurl
 
-/// How far it is told whether the refusal of a file is a limit of its origin (row 24; adr/0033).
+/// How far it is decided whether the refusal of a file is a limit of its origin (row 24; adr/0033).
 enum Turns: Sendable, Hashable {
-    /// A witness was served so many times, each time after a refusal of the file, which was refused again since.
+    /// A witness was served this many times, each time after a refusal of the file, and the file was refused again since.
     case taken(Int)
-    /// A witness was served once more, the time of that number, and the file is asked for again.
+    /// A witness was served for the time of this number, and the file is asked for again.
     case begun(Int)
-    /// It is told, or can't be.
+    /// It is decided, or can't be.
     case over(isLimit: Bool?)
 
-    /// Whether the refusal was seen to be a limit, or seen to be none; `nil` when nobody knows.
+    /// Whether the refusal was seen to be a limit; `nil` when that is unknown.
     var isLimit: Bool? {
         if case .over(let isLimit) = self { isLimit } else { nil }
     }
 
-    /// How often a witness was served; `nil` when it is told.
+    /// How often a witness was served; `nil` when it is decided.
     var count: Int? {
         switch self {
         case .taken(let count), .begun(let count): count
@@ -26,8 +26,8 @@ enum Turns: Sendable, Hashable {
 }
 
 extension FetchJob {
-    /// After a refusal that may be for too much at once: asks for a file that the origin has served, before this one is asked for again. Returns what
-    /// follows; `nil` when the refusal is to be dealt with as it is.
+    /// After a refusal that may mean too much at once, asks for a file that the origin has served (a witness), before this file is asked for again. Returns
+    /// the next step; `nil` when the refusal is to be handled as it is.
     func takeTurn(
         after ending: FetchTransfer.Ending, to question: FetchQuestion, _ plan: inout FetchPlan
     ) async -> Step? {
@@ -49,11 +49,11 @@ extension FetchJob {
             guard status != OriginWitnesses.silence else { return nil }
             plan.arrival.isUnserved = context.conduct.isRefusedForItself(origin, isShared: plan.arrival.isShared)
             guard !plan.arrival.isUnserved, plan.waits < Self.mostWaits else { return nil }
-            // Many at once may have been more than is allowed: it is asked for alone.
+            // Many requests at once may have been more than the origin allows: the file is asked for alone.
             plan.waits += 1
             return .again
         }
-        // Where nothing has come for longer than a limit lasts, a witness that is refused too shows nothing.
+        // If nothing has come for longer than a limit lasts, the refusal of a witness shows nothing.
         guard
             !context.witnesses.isLimit(status, of: address.origin)
                 || context.conduct.isServing(origin, despite: status)
@@ -75,7 +75,7 @@ extension FetchJob {
             plan.turns = .over(isLimit: false)
             return nil
         }
-        // Spread over a time in which connections come and go.
+        // Spreads the turns over a time in which connections open and close.
         try? await Task.sleep(for: Self.pause * count)
         switch await testimony(of: witness, for: address, status: status, after: refused) {
         case .served:
@@ -85,7 +85,7 @@ extension FetchJob {
                 return nil
             }
             plan.turns = .begun(count + 1)
-            // What was free for the witness may be free again a moment later only: the moments differ.
+            // The place that was free for the witness may not be free before a moment later: the pauses differ.
             try? await Task.sleep(for: Self.pause * (count % 3))
             return .again
         case .refused:
@@ -100,13 +100,14 @@ extension FetchJob {
         }
     }
 
-    /// No witness tells anything, since there is none, or its URL may work once. Where the coordinator knows nothing of limits by this status, the refused
-    /// file is asked for again for some seconds, as long as the origin sends others. One that is served so shows that the status is a limit.
+    /// Asks for a refused file again for some seconds if no witness tells anything, since there is none, or since its URL may work only once. This is done
+    /// only if the coordinator knows this status as no sign of a limit, and as long as the origin sends other files. A file that is then served shows that
+    /// the status is a limit.
     private func waitForOthers(
         _ kind: FailureKind, _ detail: String, _ status: Int, _ plan: inout FetchPlan
     ) async -> Step? {
         guard status != OriginWitnesses.silence, kind.limitSignal(status: status) == .none else { return nil }
-        // Where nothing has come for longer than a limit lasts, it is none any more.
+        // If nothing has come for longer than a limit lasts, the refusal is no limit any more.
         guard context.conduct.isServing(origin, despite: status) else { return nil }
         if context.witnesses.isLimit(status, of: origin) {
             plan.turns = .over(isLimit: true)
@@ -121,7 +122,7 @@ extension FetchJob {
     private static let wait: Duration = .milliseconds(250)
     private static let mostWaits = 12
 
-    /// A file was served after it had been waited for.
+    /// Notes that a file was served, and what its waits or turns have shown.
     func noteWait(_ plan: FetchPlan) {
         guard let address else { return }
         if plan.isUntouched { context.witnesses.leave(address) }
@@ -136,12 +137,13 @@ extension FetchJob {
     /// The pause before the second turn; each further one is longer by as much.
     static let pause: Duration = .milliseconds(40)
 
-    /// How many turns tell of a refusal. While others are served, a connection that the witness has left may be taken before the file is asked for again.
+    /// How many turns decide about a refusal. While others are served, another request may take the connection of the witness before the file is asked for
+    /// again.
     func turns(of address: SourceURL, status: Int) -> Int {
         context.witnesses.turns(of: address, status: status, isBusy: context.conduct.isBusy(origin))
     }
 
-    /// The same as others are told, where one turn is enough: what was asked for after the refusal.
+    /// The testimony of a witness. If one turn is enough, jobs share it, if it was asked for after the refusal.
     private func testimony(
         of witness: OriginWitnesses.Witness, for address: SourceURL, status: Int, after refused: Int
     ) async -> Examination.Testimony {
@@ -153,7 +155,7 @@ extension FetchJob {
             ask: { await testimony(of: witness, status: status) }) ?? .nothing
     }
 
-    /// Asks for a file that was served, to see whether it is refused by this status as well; by one of 200, whether something else comes in its place.
+    /// Asks for a file that was served, to see whether it is refused with this status as well; for status 200, whether something else comes in its place.
     ///
     /// - Parameter patience: how long its answer may take, if that is less than usual.
     func testimony(
@@ -172,7 +174,7 @@ extension FetchJob {
             let isOther = witness.isOther(head)
             // An empty file has no first byte.
             if !isOther, (200..<300).contains(head.status) || head.status == 416 { return .served }
-            // What is refused while nothing comes from there is refused for another reason: a token has expired. A URL may be used up.
+            // While nothing comes from the origin, a refusal has another reason, such as an expired token. A URL may also be used up.
             let isOfLimit = (head.status == status || status == 200 && isOther) && showsLimit(witness, status)
             return isOfLimit ? .refused : isOther ? .other : .nothing
         case .failed(let error, let statistics) where error.saidAsStatus(statistics) == status:
@@ -181,7 +183,7 @@ extension FetchJob {
         }
     }
 
-    /// The part of the origin that the file is in, as the origin's conduct knows it.
+    /// The key of the part of the origin that the file is in, as `OriginConduct` uses it.
     var part: String? { address.map(OriginWitnesses.key(ofPart:)) }
 
     /// Whether a witness that is refused with this status shows a limit.
@@ -190,21 +192,21 @@ extension FetchJob {
             && (!witness.mayBeUsedUp || lease.asksForAll != true || context.witnesses.servesAgain(origin))
     }
 
-    /// The file has come. Where its first request brought all of it, and it is not known yet whether the origin serves a file more than once, it is time to
-    /// see that now and then: later the refusal of a witness shows a limit, or nothing.
+    /// Checks now and then, after a file has come, whether the origin serves a file more than once. This is done if the first request brought all of the
+    /// file, and if that is not known yet: without it, a later refusal of a witness shows nothing.
     func seeWhetherServedAgain(_ plan: FetchPlan) async {
         guard lease.asksForAll == true, plan.isWholeFile, let address, control.wish == .work,
             let witness = context.witnesses.fileCame(address)
         else { return }
-        // A page may be there in its place.
+        // A page may come in its place.
         guard case .served = await testimony(of: witness, status: 200, patience: Self.timeToSee) else { return }
         context.witnesses.servedAgain(address.origin)
     }
 
-    /// So long a file that has come waits for that: another one may show it.
+    /// The longest time that a finished file waits for that check: another file may show it.
     private static let timeToSee: Duration = .seconds(2)
 
-    /// Notes a request that was served, to ask for it again where others are refused; not as long as it may have brought a page in the place of the file.
+    /// Notes a request that was served, to ask for it again when others are refused; not as long as it may have brought a page in the place of the file.
     func noteWitness(_ request: TransferRequest, _ plan: FetchPlan, came offset: Int64 = 0, isOver: Bool) {
         guard let address, let look = plan.arrival.look?.of(max(plan.known.size ?? 0, offset)),
             !look.isSmall || context.beliefs.knows(look, of: origin)
@@ -212,13 +214,14 @@ extension FetchJob {
         context.witnesses.served(request, of: address, look, mayBeUsedUp: lease.asksForAll == true, isOver: isOver)
     }
 
-    /// What may be said of too much at once: a refusal, or that nothing was said at all.
+    /// The failure of a transfer that may mean too much at once: a refusal, or a silence.
     private func mayBeLimit(
         _ ending: FetchTransfer.Ending, to question: FetchQuestion, _ arrival: Arrival
     ) -> (kind: FailureKind, detail: String, status: Int)? {
         switch (ending.judgement, ending.outcome) {
         case (.judged(.refuse(let kind, let detail, nil)), _):
-            // 429 says so itself, and each request more may count; but it may always be the answer for this file.
+            // 429 states a limit itself, and each further request may count; but an origin may also answer this file with
+            // it every time.
             guard let status = ending.head?.status, status != 429 || [.failed, .atOnce].contains(lease.looks),
                 kind.limitSignal(status: status) != .none || isUnusualLimit(kind, status, question, arrival)
             else { return nil }
@@ -232,20 +235,21 @@ extension FetchJob {
         }
     }
 
-    /// Whether a refusal that has another meaning everywhere else may be a limit: the origin serves others, or may, and the file would be given up for it.
+    /// Whether a refusal that usually has another meaning may be a limit: the origin serves other requests, or may, and the file would be given up for the
+    /// refusal.
     private func isUnusualLimit(
         _ kind: FailureKind, _ status: Int, _ question: FetchQuestion, _ arrival: Arrival
     ) -> Bool {
         guard kind.rule == .nextSource || kind == .network, status != 407, lease.mayMoveOn != true else { return false }
-        // A redirect to nobody is not followed by a request without the range.
+        // After a redirect to an unreachable host, no request without the range follows.
         return (question.range == nil || !kind.mayBeForRange && kind != .badRange || kind == .network)
             && (arrival.isShared || context.conduct.isServing(origin, despite: status))
     }
 }
 
 extension TransferError {
-    /// The status that stands for what came in the place of a head, where that may tell of too much at once: nothing in time, what is no HTTP, or a redirect
-    /// that leads nowhere, to nobody, or round in circles.
+    /// The status that stands for a missing head, if that may mean too much at once: no answer in time, an answer that is no HTTP, or a redirect that leads
+    /// nowhere, to an unreachable host, or in a circle.
     fileprivate func saidAsStatus(_ statistics: TransferStatistics) -> Int? {
         switch self {
         case .firstByteTimeout: OriginWitnesses.silence

@@ -7,7 +7,7 @@ import MusterCurl
 struct FetchJob: Sendable {
     let lease: LeaseDocument
     let source: LeaseSource
-    /// Where the source is; `nil` when its URL can't be read, which its transfer says.
+    /// The parsed URL of the source; `nil` when it can't be parsed, which the transfer then reports.
     let address: SourceURL?
     let equipment: SinkStation.Equipment
     let station: SinkStation
@@ -18,7 +18,7 @@ struct FetchJob: Sendable {
     enum Step: Sendable {
         /// Ask again, as the plan says now.
         case again
-        /// All that the lease is for has come.
+        /// All bytes of the lease have come.
         case complete
         /// The body has come to an end that nothing proves: read it again.
         case readAgain
@@ -30,17 +30,17 @@ struct FetchJob: Sendable {
         case failed(FailureKind, String, retryAfter: Int64?)
         /// Start over on a lower rung.
         case restart(String, on: Rung)
-        /// Somebody wants the job to end.
+        /// The job was told to end.
         case stopped
     }
 
-    /// Whatever a server answers, a lease asks no more often than this; each further request must have brought bytes.
+    /// The most requests of one lease, whatever a server answers; each further request must have brought bytes.
     private static let requestLimit = 100_000
 
     /// Scheme, host and port of the source.
     var origin: String { address?.origin ?? source.url }
 
-    /// Does the work.
+    /// Fetches the chunk, and returns how the job ended.
     func run() async -> JobEnding {
         do {
             switch try await begin() {
@@ -80,7 +80,7 @@ struct FetchJob: Sendable {
             }
             switch await ask(&plan, settings, writer, budgets, redirects) {
             case .again:
-                // A plain GET begins at the first byte, unless it can be gone on with what the one before has brought.
+                // A plain GET begins at the first byte, unless the bytes of the one before can be resumed.
                 if plan.ladder.rung == .whole, writer.offset > lease.start, !plan.goesOn {
                     writer.restart(at: lease.start)
                 }
@@ -157,20 +157,20 @@ struct FetchJob: Sendable {
         plan = ending.plan
         (plan.arrival.request, plan.arrival.isShared) = (request, wasShared)
         plan.answer = OriginAnswer(ending.head, ending.outcome)
-        // An origin that breaks off while other files come from there is there. One that accepts no connection may be away since a moment ago.
+        // An origin that breaks off while other files come from it is up. An origin that accepts no connection may have gone down a moment ago.
         if isShared, ending.outcome.isBrokenOff { plan.answer?.wasUnanswered = false }
         if noteProtocol(ending, of: request, settings, asked, &plan) { return .again }
         if writer.hasDeferred, await context.gate.opened(unless: { control.wish != .work }) {
-            // A piece that came when the trust had ended was the last one.
+            // The piece that came when the trust had ended was the last one of the body.
             _ = try? await station.pool.run { writer.flush() }
         }
         if let end = control.bound.agreedEnd {
             plan.setEnd(to: end)
-            // However the transfer ended that was cut for it, and whatever it was about to say of the rest.
+            // However the cut transfer ended, and whatever it would have said about the rest.
             if writer.offset >= end, control.wish == .work, writer.failure == nil { return .complete }
         }
         if isBeyondEnd, control.wish == .work {
-            // What is known of the file, and of how it came, is what the answer before has told.
+            // The plan keeps what the answer before has shown of the file and of its arrival.
             plan = asked
             plan.doubtsEnd = false
             return Self.stepBeyondEnd(ending.head, of: plan.known, at: before, plan.ladder.rung.next)
@@ -179,7 +179,7 @@ struct FetchJob: Sendable {
             guard let url = redirects.next() else {
                 return .failed(.refusedAddress, detail.message, retryAfter: nil)
             }
-            // Nobody has looked where that is: once somebody has, the source is asked again.
+            // The target of the redirect was not checked yet: after the check, the source is asked again.
             let reason = await refusal(byProxyOf: url)
             return reason.map { .failed(.refusedAddress, $0, retryAfter: nil) } ?? .again
         }
@@ -188,13 +188,13 @@ struct FetchJob: Sendable {
             return .again
         }
         if plan.isProvingEnd, case .judged(.refuse(.network, _, _)) = ending.judgement, control.wish == .work {
-            // Doubted for what a read before has brought: it counts as one that differs.
+            // The body was refused because of what an earlier read brought: it counts as a read that differs.
             return .readAgain
         }
         if control.wish == .work, writer.failure == nil, asksOtherwise(ending, to: question, &plan) { return .again }
         if writer.failure == nil, let step = await takeTurn(after: ending, to: question, &plan) { return step }
         if writer.lacksRoom, question.range != nil, asked.isUntouched, control.wish == .work {
-            // Before a size that does not fit fails the file it has to be what a plain GET states too.
+            // A size that does not fit fails the file only if a plain GET states it, too.
             writer.forgiveLack()
             plan = asked
             plan.askWhole("a size that the sink has no room for")
@@ -236,7 +236,7 @@ struct FetchJob: Sendable {
             after: contradiction, to: question, isShared: isShared, ending, settings, budgets, &plan)
     }
 
-    /// What follows from an answer, or from none, that contradicts the way in which the source was asked (range contract, "The ladder").
+    /// The step after an answer, or a missing one, that contradicts the way in which the source was asked (range contract, "The ladder").
     private func step(
         after contradiction: Ladder.Contradiction,
         to question: FetchQuestion,
@@ -313,7 +313,7 @@ struct FetchJob: Sendable {
         case .stopped, .cancelled: return .stopped
         case .failed(let error, _):
             var detail = error.description
-            // A person sees whether it breaks off at the same byte each time.
+            // Shows the user whether it breaks off at the same byte each time.
             switch error {
             case .truncated, .reset: detail += ", after \(offset - before) bytes"
             default: break

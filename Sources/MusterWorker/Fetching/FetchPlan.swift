@@ -4,7 +4,7 @@ import MusterCurl
 
 /// What a fetch lease asks for next, and what the answers so far have settled: the decisions of a fetch without its I/O.
 struct FetchPlan: Sendable {
-    /// What is asked of the origin.
+    /// The lease that is worked on.
     let lease: LeaseDocument
     let source: LeaseSource
     private let isSilent: Bool
@@ -18,67 +18,66 @@ struct FetchPlan: Sendable {
     private(set) var isWholeFile: Bool
     /// What the first response taught, for a task that was not planned.
     private(set) var learned: Report.Learned?
-    /// Whether a body came coded.
+    /// Whether a body came with a content coding.
     private(set) var isCoded = false
-    /// What the last answer told, for the report of a failure.
+    /// The facts of the last answer, for the report of a failure.
     var answer: OriginAnswer?
     /// What stood at the task's path before anything was asked, as long as it may turn out to be the content.
     var standing: StandingFile?
-    /// A file that may be the content, as long as that can still turn out.
+    /// A file of the sink that may still turn out to be the content.
     private(set) var held: HeldFile?
     /// How the source is asked now (range contract, "The ladder").
     private(set) var ladder: Ladder
-    /// The size that an answer stated which contradicted the way of asking.
+    /// The size stated by an answer that contradicted the way of asking.
     var claimedSize: Int64?
-    /// What a whole read brought whose end nothing proved, how many such reads there were, and the most bytes of one (row 14).
+    /// The last whole read whose end is not proved, the number of such reads, and the most bytes of one of them (row 14).
     private(set) var unproven: (read: DurablePrefix, count: Int, longest: Int64)?
-    /// Whether the total that was stated is exactly where the part ends that was asked for: some origins state the part's end (row 2). One
-    /// request beyond it tells.
+    /// Whether the stated total is exactly the end of the part that was asked for: some origins state the part's end (row 2). A request beyond it decides.
     var doubtsEnd = false
-    /// In which manner the origin is asked besides.
+    /// The manner of asking, besides the rung.
     var manner = Manner()
-    /// Whether that is another one than the last request was refused in.
+    /// Whether `manner` differs from that of the last request, which was refused.
     var triesManner = false
-    /// Whether a refusal on a connection that was used before may be due to that.
+    /// Whether a refusal on a connection that was used before may be due to the reuse.
     var doubtsKept = true
-    /// Whether a part that comes slowly, or stops, is given up for a plain GET that is known to be faster.
+    /// Whether a part that is slow, or stops, is given up for a plain GET that is known to be faster.
     var doubtsSpeed = false
     /// Whether the speed of the transfer is set by a byte budget.
     var keepsToBudget = false
     /// How the body came.
     var arrival = Arrival()
-    /// How far it is told whether a refusal is a limit.
+    /// How far it is decided whether a refusal is a limit.
     var turns = Turns.taken(0)
-    /// How often a refused file was asked for again, since others were served.
+    /// How often a refused file was asked for again because others were served.
     var waits = 0
-    /// The rungs that contradictions led down from.
+    /// The rungs that were left because of contradictions.
     var leftRungs: [Rung] = []
     /// How many answers in a row brought few bytes of what was asked for (row 3).
     private var smallAnswers = 0
     /// Whether the next request carries no If-Range (row 10).
     private var asksUnconditionally = false
-    /// Whether what is left of a plain GET that was cut is asked for with a Range: until the source contradicts that within this lease.
+    /// Whether the rest of a plain GET that was cut is asked for with a Range: until the source contradicts that within this lease.
     private var asksForRest = true
 
     /// The plan of a lease that fetches from `source`, before anything was asked.
     ///
     /// - Parameters:
-    ///   - rung: where a source of which nothing is known begins.
-    ///   - isSilent: whether its origin was silent lately, whatever it was asked for.
+    ///   - rung: the rung on which a source begins of which nothing is known.
+    ///   - isSilent: whether its origin was silent lately, whatever was asked.
     init(_ lease: LeaseDocument, source: LeaseSource, from rung: Rung = .chunks, isSilent: Bool = false) {
         self.lease = lease
         self.source = source
         self.isSilent = isSilent
         let isNew = !lease.planned && lease.start == 0 && lease.resume.offset == 0
-        // A request that runs is the better way out.
+        // A running request can bring the chunk too: giving it back is better than another connection.
         doubtsKept = lease.reach == nil
         ladder = Ladder(from: isNew ? max(rung, lease.rung) : lease.rung)
         known = lease.representation
         isSettled = lease.planned
-        // Before anything is known of the content, and only of the source that the file was fetched from. What any other one brings is measured by it.
+        // Only before anything is known of the content, and only for the source that the file was fetched from. Bodies of other sources are measured by it.
         let isFirst = !lease.planned && lease.start == 0 && lease.resume.offset == 0 && lease.version == 1
         held = isFirst && source.ordinal == 0 ? lease.have : nil
-        // What is known of a task that nobody planned yet is used to go on with it, not to believe it has no more.
+        // For a task that is not planned, the known size serves to resume it, not to prove that the file has no more bytes.
         let size = lease.representation.size
         switch (lease.rung, lease.planned) {
         case (.whole, _):
@@ -94,10 +93,10 @@ struct FetchPlan: Sendable {
         }
     }
 
-    /// The digests that tell whether the right content came: the caller's, and what was stated of it so far.
+    /// The digests that decide whether the right content came: the caller's, and those stated so far.
     var digests: ExpectedDigests { ExpectedDigests(given: lease.expectedDigests, stated: known.digests) }
 
-    /// Whether it is of no importance which of an origin's nodes, or which mirror, states which validators, since a digest decides (rows 11 and 30).
+    /// Whether nodes of an origin, or mirrors, may state different validators, since a digest decides (rows 11 and 30).
     private var goesByDigest: Bool {
         let isProvable = digests.tellsContentsApart || known.statesDigest
         return isProvable && (lease.isOtherMirror == true || lease.policy?.validators == .sizeAndDigest)
@@ -131,8 +130,8 @@ struct FetchPlan: Sendable {
         )
     }
 
-    /// The validator for If-Range: a strong tag, or else a date that was old enough when it was stated (rows 8, 9). None where the
-    /// answering server may rightly state another one: it would send everything instead of the range.
+    /// The validator for If-Range: a strong tag, or else a date that was old enough when it was stated (rows 8, 9). `nil` if the server that answers may
+    /// rightly state another validator: it would send the whole content instead of the range.
     private var condition: String? {
         guard !goesByDigest else { return nil }
         if let etag = known.strongETag { return etag }
@@ -159,7 +158,7 @@ struct FetchPlan: Sendable {
 
     /// The request for a question, as the options want it sent.
     ///
-    /// - Parameter isPaced: whether it keeps to a byte budget. Then it has a connection of its own, unless the options say otherwise:
+    /// - Parameter isPaced: whether the request keeps to a byte budget. Then it has a connection of its own, unless the options say otherwise:
     ///   a stream that is not read from holds up all others of its connection.
     func request(
         _ question: FetchQuestion,
@@ -185,7 +184,8 @@ struct FetchPlan: Sendable {
         return request
     }
 
-    /// No more patience than is due where another source may answer, and half of that where a request is running that brings the chunk too. One that was silent lately is given the time that one needs which is well.
+    /// Shortens the patience to a fraction if another source may answer, and to half of that if a running request brings the chunk too. An origin that was
+    /// silent lately gets only the time that a healthy origin needs.
     private func shortenPatience(_ request: inout TransferRequest) {
         guard lease.mayMoveOn == true || lease.reach != nil else { return }
         request.firstByteTimeout =
@@ -194,7 +194,7 @@ struct FetchPlan: Sendable {
         if isSilent { request.connectTimeout = min(request.connectTimeout, request.firstByteTimeout) }
     }
 
-    /// The answer contradicted the way in which the source was asked, or it refused.
+    /// The move after an answer that contradicted the way in which the source was asked, or that refused it.
     ///
     /// - Parameters:
     ///   - question: what was asked.
@@ -219,19 +219,19 @@ struct FetchPlan: Sendable {
         )
         let rung = ladder.rung
         let move = ladder.move(after: contradiction, in: situation)
-        // That a new connection was no better was seen of another question.
+        // The try with a new connection was made for another question.
         if ladder.rung != rung, ladder.rung == .whole { doubtsKept = true }
-        // Whatever file there is: that question is one contradiction less.
+        // A question without the condition of a held file has one reason less to be contradicted.
         if case .ask = move, situation.isUntouched { askPlainly() }
         return move
     }
 
-    /// Whether nothing of the content version is kept or known by anybody.
+    /// Whether nothing of the content version is stored or known anywhere.
     var isUntouched: Bool {
         !lease.planned && !isSettled && learned == nil && lease.resume.offset == lease.start
     }
 
-    /// What a look has shown; returns the move that follows.
+    /// Takes in the result of a look; returns the move that follows.
     mutating func looked(refused: String?) -> Ladder.Move { ladder.looked(refused: refused) }
 
     /// Asks without If-Range from now on.
@@ -239,7 +239,7 @@ struct FetchPlan: Sendable {
         asksUnconditionally = true
     }
 
-    /// Asks for the content from now on, whatever files there are.
+    /// Asks for the content itself from now on, even if the sink has a file that may be the same.
     mutating func askPlainly() {
         held = nil
         learned = nil
@@ -247,7 +247,7 @@ struct FetchPlan: Sendable {
 
     // MARK: - What is settled
 
-    /// What is known of the content without a body, since it is that of the file which is there.
+    /// Learns the content without a body: it is that of the held file.
     mutating func settleHeld(effectiveURL: String?) {
         guard let held else { return }
         learned = Report.Learned(
@@ -285,24 +285,24 @@ struct FetchPlan: Sendable {
             isWholeFile = true
         }
         isSettled = isSettled || status == 206
-        // What lies behind the chunk may become this lease's while it comes (`ChunkBound`).
+        // The bytes behind the chunk may be given back to this lease while it runs (`ChunkBound`).
         let most = end.map { max($0, lease.reach ?? $0) - body.offset }
         return body.count.map { min($0, most ?? .max) } ?? most
     }
 
-    /// Whether the lease is for all of the file that its answer tells of: its request may be the only one that is served (row 22).
+    /// Whether the lease is for as much of the file as the answer tells of: its request may be the only one that is served (row 22).
     var asksForAll: Bool { lease.asksForAll == true }
 
-    /// The chunk ends at `agreed` by now: the rest of the file is for others.
+    /// Moves the end of the chunk to `agreed`: the rest of the file is for other leases.
     mutating func setEnd(to agreed: Int64) {
         end = agreed
         isWholeFile = false
     }
 
-    /// A whole read came to an end that nothing proves. Returns whether a read before was the same, which proves it; `nil` after too many.
+    /// Takes in a whole read whose end is not proved. Returns whether the read before was the same, which proves it; `nil` after too many.
     mutating func confirm(_ read: DurablePrefix) -> Bool? {
         let longest = max(unproven?.longest ?? 0, read.offset)
-        // Two that are hardly any of what another one has brought are something in its place.
+        // Two equal reads of less than half the longest read are something in the place of the file.
         if unproven?.read == read, read.offset >= longest / 2 {
             ended(at: read.offset)
             return true
@@ -312,13 +312,13 @@ struct FetchPlan: Sendable {
         return count < Self.mostReads ? false : nil
     }
 
-    /// Whether the end of the body is only known if it can be read again.
+    /// Whether the body has to be read again to prove its end.
     var isProvingEnd: Bool { unproven != nil }
 
-    /// After so many whole reads of which no two in a row agree, nobody knows what the file is.
+    /// The most whole reads of which no two in a row agree; after them, the content of the file is undecided.
     private static let mostReads = 8
 
-    /// The pause before another read: two reads that differ may be an outage, or too much at once, which passes.
+    /// The pause before another read: two reads that differ may be due to an outage, or to too much at once, which passes.
     var pauseBeforeReading: Duration {
         guard let count = unproven?.count, count > 1 else { return .zero }
         return min(.milliseconds(250) * (1 << (count - 2)), .seconds(2))
@@ -336,11 +336,11 @@ struct FetchPlan: Sendable {
         return smallAnswers >= Self.mostSmallAnswers
     }
 
-    /// Less of a body is as good as nothing.
+    /// An answer of fewer bytes than this counts as small.
     static let smallAnswer: Int64 = 64 << 10
     private static let mostSmallAnswers = 64
 
-    /// The end of a stream was its end, or the origin has nothing beyond `offset` (row 16).
+    /// The stream ended at the end of the file, or the origin has nothing beyond `offset` (row 16).
     mutating func ended(at offset: Int64) {
         end = offset
         known.size = offset

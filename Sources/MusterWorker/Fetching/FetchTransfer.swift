@@ -4,13 +4,13 @@ import Synchronization
 
 /// One request of a fetch on a transfer loop: judges the head before the first byte and writes the body.
 final class FetchTransfer: TransferHandler {
-    /// What the head was taken for.
+    /// How the head was judged.
     enum Judgement: Sendable {
-        /// None came. Exits: `judged`, `standing`.
+        /// No head came yet. Exits: `judged`, `standing`.
         case waiting
         /// The verdict on it.
         case judged(ResponseVerdict)
-        /// It was accepted, but no body is taken before the file that stands at the path was looked at.
+        /// The head was accepted, but no body is taken before the file at the path is examined.
         case standing([ContentDigest], lastModified: Int64?)
     }
 
@@ -22,7 +22,7 @@ final class FetchTransfer: TransferHandler {
         let head: ResponseHead?
         /// The plan as the response left it.
         let plan: FetchPlan
-        /// Whether it was cut since a plain GET is faster.
+        /// Whether it was cut because a plain GET is faster.
         let wasCutForPlain: Bool
 
         /// Whether a body was taken.
@@ -34,17 +34,18 @@ final class FetchTransfer: TransferHandler {
             }
         }
 
-        /// How many bytes of the body were there already.
+        /// How many bytes of the body were stored already.
         var skipped: Int64 { if case .judged(.accept(let body)) = judgement { body.skipped } else { 0 } }
 
-        /// Whether the origin said that the file is there, whether or not it sent it; `nil` where it said nothing, as it could not.
+        /// Whether the origin said that the file is there, whether or not it sent it; `nil` where the answer says nothing about that.
+        /// A failed transfer counts as `false`.
         var tellsOfFile: Bool? {
             if case .standing = judgement { return true }
             if wasAccepted || head?.status == 304 { return true }
             return if case .failed = outcome { false } else { head.map { $0.status < 400 ? nil : false } ?? nil }
         }
 
-        /// Whether what came may be the rest of an answer before, on a connection that was used for that (range contract, row 28).
+        /// Whether what came may be the rest of an earlier answer on a reused connection (range contract, row 28).
         var isOfOtherAnswer: Bool {
             guard head == nil, case .failed(let error, let statistics) = outcome else { return false }
             return error.isOfOtherAnswer(statistics)
@@ -56,14 +57,14 @@ final class FetchTransfer: TransferHandler {
         /// Where the transfer runs.
         var loop: CurlLoop?
         var lowSpeed: LowSpeedLimit?
-        /// How far the body was when it was seen to be slow last, and how often in a row it was as good as silent; `nil` unless its speed is doubted.
+        /// How far the body was when it was last seen to be slow, and how often in a row it was nearly silent; `nil` unless its speed is doubted.
         var slowness: (offset: Int64, silences: Int)?
-        /// How far the body was when the time of a limit was over last, and for how many of these times in a row nothing has come, or hardly anything.
+        /// How far the body was when the time of a limit last ended, and for how many of these times in a row nothing, or hardly anything, came.
         var patience: (offset: Int64, times: Int) = (0, 0)
         var wasCutForPlain = false
         var judgement = Judgement.waiting
         var head: ResponseHead?
-        /// How many bytes of the body come yet that are there already.
+        /// How many bytes of the body still come that are stored already.
         var unskipped: Int64 = 0
         var waiter: CheckedContinuation<Ending, Never>?
         var ending: Ending?
@@ -112,7 +113,7 @@ final class FetchTransfer: TransferHandler {
         state = Mutex(State(plan: plan))
     }
 
-    /// Runs the transfer and waits for its end; for one caller only. `nil` if there was none that says anything of the origin.
+    /// Runs the transfer and waits for its end; for one caller only. `nil` if the end says nothing about the origin.
     func run(_ request: TransferRequest, on loop: CurlLoop, control: LeaseControl) async -> Ending? {
         state.withLock { ($0.lowSpeed, $0.loop) = (request.lowSpeed, loop) }
         do {
@@ -141,7 +142,7 @@ final class FetchTransfer: TransferHandler {
             state.head = head
             state.judgement = .judged(verdict)
             state.patience = (writer.offset, 0)
-            // Nothing comes, and the connection is good for the next request.
+            // No body follows, and the connection can serve the next request.
             if case .unmodified = verdict { return (.accept(limit: 0), nil) }
             // The writer stands where the question began; a body for another place would be written to the wrong one.
             guard case .accept(let body) = verdict, body.offset + body.skipped == writer.offset else {
@@ -180,7 +181,7 @@ final class FetchTransfer: TransferHandler {
         let verdict = ResponseVerdict.judge(facts, to: question)
         guard case .unmodified = verdict, !state.withLock({ $0.plan.canVouch(effectiveURL) }) else { return verdict }
         if facts.status == 304 { return .askPlainly }
-        // What has come in the place of a 304 is the content.
+        // An answer other than 304 brings the content.
         var plain = question
         plain.held = nil
         return ResponseVerdict.judge(facts, to: plain)
@@ -208,7 +209,7 @@ final class FetchTransfer: TransferHandler {
         }
     }
 
-    /// What of a piece is not there already.
+    /// The bytes of a piece that are not stored yet.
     private func unknown(of piece: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         let count = state.withLock { state in
             let count = min(Int64(piece.count), state.unskipped)
@@ -218,19 +219,20 @@ final class FetchTransfer: TransferHandler {
         return UnsafeRawBufferPointer(rebasing: piece[count...])
     }
 
-    /// An origin that serves one connection at a time is kept busy by an idle one.
+    /// Closes idle connections while there is no answer: an idle one may occupy an origin that serves one connection at a
+    /// time.
     func stalled() -> Bool {
         if let loop = state.withLock(\.loop) { waited(loop) }
         return true
     }
 
-    /// A body whose speed is doubted is borne until a plain GET is known to be faster, or is slower than the options allow for all of their time. Silence
-    /// is borne for longer where nothing but this request may be served.
+    /// Whether the body is given up for its speed. A body of doubted speed is tolerated until a plain GET is known to be faster, or until it was slower than
+    /// the options allow for the whole of their time. Silence is tolerated for longer if this request may be the only one that is served.
     func isTooSlow() -> Bool {
         let offset = writer.offset
         let mayBeOnly = mayBeOnly()
         let (isOver, hasStopped) = state.withLock { state -> (Bool?, Bool) in
-            // One that has kept its pace is borne for as long as any other.
+            // A body that has kept its pace is tolerated for as long as any other.
             let isPaced = state.head != nil && state.plan.pace(from: question.range?.start ?? 0) != nil
             let times =
                 mayBeOnly
@@ -247,7 +249,7 @@ final class FetchTransfer: TransferHandler {
             let silences = offset - before.offset < max(1, least) ? before.silences + 1 : 0
             state.slowness = (offset, silences)
             if silences >= FetchPlan.shortPatience * times { return (true, true) }
-            // Parts of a file that come slowly come several at a time.
+            // Slow parts of a larger file come several at a time.
             let isWorthIt =
                 (state.plan.isWholeFile || silences > 0)
                 && offset - (question.range?.start ?? 0) <= Ladder.mostToDoubt

@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import MusterCurl
 
-/// What is kept of an answer for those who read of a failure: enough to ask the origin's operator about it.
+/// The facts of an answer that are kept for the report of a failure: enough to ask the origin's operator about it.
 struct OriginAnswer: Sendable, Hashable {
     /// The status of the final response.
     var status: Int?
@@ -21,7 +21,7 @@ struct OriginAnswer: Sendable, Hashable {
     /// The most bytes of a request's name.
     private static let requestIDBytes = 200
 
-    /// Whether nobody was reached at all.
+    /// Whether no server was reached at all.
     var wasUnreached = false
     /// Whether the connection ended before an answer.
     var wasUnanswered = false
@@ -34,14 +34,14 @@ struct OriginAnswer: Sendable, Hashable {
         case .failed(.reset, _), .failed(.truncated, _): wasUnanswered = head == nil
         case .failed, .completed, .refused, .stopped, .cancelled: break
         }
-        // The origin itself was reached, and sent the request on.
+        // The origin itself was reached, and redirected the request.
         if head == nil, outcome.statistics.redirectCount > 0 {
             status = 302
             redirectedTo = (try? SourceURL(validating: outcome.statistics.effectiveURL))?.origin
         }
     }
 
-    /// The same of the transfer's figures alone.
+    /// The same facts, from the transfer's figures alone.
     init(_ head: ResponseHead?, _ statistics: TransferStatistics) {
         status = head?.status
         redirectedTo = head.flatMap {
@@ -52,7 +52,7 @@ struct OriginAnswer: Sendable, Hashable {
         address = [numeric, statistics.remoteAddress].first { !$0.isEmpty }
     }
 
-    /// The request's name, printable and not at any length; `nil` when no field has one.
+    /// The request's name, printable and cut to a maximum length; `nil` when no field has one.
     static func requestID(in headers: HeaderList) -> String? {
         for name in requestFields {
             guard let value = headers[name], !value.isEmpty, value.utf8.allSatisfy({ (0x20...0x7e).contains($0) })

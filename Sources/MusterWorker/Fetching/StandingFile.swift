@@ -4,10 +4,9 @@ import MusterCore
 struct StandingFile: Sendable, Hashable {
     /// What to do once a response has told what the content is.
     enum Judgement: Sendable, Hashable {
-        /// Take no body: the file is the content or it is not, and looking at it tells which.
+        /// Take no body: the file is the content or it is not, and examining it shows which.
         case examine([ContentDigest], lastModified: Int64?)
-        /// Nothing but the bytes can tell: fetch them. They are compared when the file is put in place, and what stands there is left
-        /// alone unless it is the same.
+        /// Only the bytes can tell: fetch them. They are compared when the file is put in place, and the standing file is left alone unless it is the same.
         case fetch
     }
 

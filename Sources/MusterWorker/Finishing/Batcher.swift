@@ -2,8 +2,8 @@ import Synchronization
 
 /// Gathers orders that arrive while others are being carried out, so that one sync of the disk serves many of them.
 ///
-/// There is no task of its own: one of those who wait carries out the batch for all, and hands the next batch to one of the
-/// next who wait.
+/// There is no task of its own: one of the waiting callers carries out the batch for all of them, and hands the next
+/// batch to one of the callers waiting in it.
 final class Batcher<Order: Sendable, Outcome: Sendable>: Sendable {
     private struct Waiting: Sendable {
         let order: Order
@@ -11,9 +11,9 @@ final class Batcher<Order: Sendable, Outcome: Sendable>: Sendable {
     }
 
     private enum Turn: Sendable {
-        /// Carry out these; the first one is the waiting one's own.
+        /// Carry out these orders; the first one is the receiver's own.
         case lead([Waiting])
-        /// Somebody else did it.
+        /// Another caller carried out the order.
         case settled(Outcome?)
     }
 

@@ -1,19 +1,20 @@
 import Glibc
 import MusterCore
 
-/// Deletes the files of tasks that are over, and of nobody else (adr/0014); blocks.
+/// Deletes the files of tasks that are over, and no other files (adr/0014); blocks.
 ///
-/// A name can lead to another file from one moment to the next, and no system call deletes a name only if it leads to a certain file. So the
-/// file is first given a name that nobody else uses, then looked at once more, and deleted or given back.
+/// A name can lead to another file from one moment to the next, and no system call deletes a name only if it leads to a
+/// certain file. So the file is first moved to a name that no other process uses, then checked again, and deleted or
+/// moved back.
 struct FileRemoval {
     private let parts: Directory
-    /// The session's own directory: files are taken away from their paths into it, and into no other (adr/0017).
+    /// The session's own directory; files are moved from their paths only into it (adr/0017).
     private let own: Directory
     private var walk: SinkWalk
-    /// Directories that files were taken out of, each once: many files stand in few directories.
+    /// Directories that files were moved out of, each once: many files share few directories.
     private var touched: [ObjectIdentifier: Directory] = [:]
 
-    /// Begins; fails if the sink can't be reached.
+    /// Opens the parts; throws if the sink can't be reached.
     init(_ sink: SinkDirectory) throws(StorageError) {
         do {
             parts = try sink.partsDirectory()
@@ -24,9 +25,10 @@ struct FileRemoval {
         walk = SinkWalk(sink)
     }
 
-    /// Deletes the file of a task: at its path, and at the numbered names that follow without a gap where no report said which of them it has.
+    /// Deletes the file of a task at its path. If no report said which of the numbered names the file has, also checks
+    /// these up to the first gap.
     ///
-    /// - Returns: what became of the file of a task that has succeeded; `nil` where nobody knows whether there was one.
+    /// - Returns: what became of the file of a task that has succeeded; `nil` if it is unknown whether there was one.
     mutating func remove(_ file: PurgeOrder.File, of order: PurgeOrder) throws(StorageError) -> RemovedFile? {
         if walk.isFull {
             try synchronize()
@@ -59,7 +61,8 @@ struct FileRemoval {
         case nothing(RemovedFile)
     }
 
-    /// Where a path leads. Behind a link that somebody has put on the way may be anything; behind what is no directory there is nothing.
+    /// Resolves a path. A symbolic link on the way may lead to any file, so the result is `changed`. Below a
+    /// non-directory there can be no file, so the result is `missing`.
     private mutating func look(for path: DestinationPath) throws(StorageError) -> Look {
         do throws(StorageError) {
             return try walk.place(of: path, making: false).map(Look.place) ?? .nothing(.missing)
@@ -72,7 +75,7 @@ struct FileRemoval {
         }
     }
 
-    /// Makes durable that the files are gone; to be called once for all that were removed.
+    /// Makes the deletions durable; call it once after all removals.
     func synchronize() throws(StorageError) {
         do {
             for directory in touched.values { try directory.descriptor.synchronize() }
@@ -81,16 +84,16 @@ struct FileRemoval {
         }
     }
 
-    /// What is looked for at a name.
+    /// The file to look for at a name.
     private struct Wanted {
         let file: PurgeOrder.File
         let order: PurgeOrder
         let isNumbered: Bool
 
-        /// The name that only we use.
+        /// The name that the file is moved to; only purges of this task use it.
         var aside: String { RemovedName.of(order.task, version: order.version) }
 
-        /// Whether an open file is it.
+        /// Whether an open file is the wanted one.
         func matches(_ descriptor: Descriptor, _ status: FileStatus) -> Bool {
             guard file.size == nil || file.size == status.size else { return false }
             guard let owner = file.owner, let mark = FileMark.read(descriptor, path: file.path) else {
@@ -100,10 +103,10 @@ struct FileRemoval {
         }
     }
 
-    /// Deletes the file at a name if it is the wanted one. Returns what became of what was there.
+    /// Deletes the file at a name if it is the wanted one. Returns what became of the file that was there.
     private mutating func visit(_ place: SinkPlace, _ wanted: Wanted) throws(SystemError) -> RemovedFile {
         var before = RemovedFile.missing
-        // A purge before this one may have died in the middle. Its session was revoked since, which moved the file to the parts.
+        // An earlier purge may have died midway. Its session was revoked since, which moved the file to the parts.
         if !wanted.isNumbered {
             if try parts.status(of: wanted.aside) != nil {
                 try parts.move(wanted.aside, to: wanted.aside, in: own, .replacing)
@@ -114,7 +117,7 @@ struct FileRemoval {
         do {
             standing = try place.directory.status(of: place.name)
         } catch {
-            // No file has such a name here.
+            // The name is too long for the file system, so no file has it.
             guard error.number == ENAMETOOLONG else { throw error }
             standing = nil
         }
@@ -138,16 +141,17 @@ struct FileRemoval {
         } catch {
             switch error.number {
             case ENOENT: try own.refuseIfRemoved()
-            // The name is only ever ours.
-            // The system asks for one mount before it asks whether it can be written.
+            // The kernel compares the mounts before it checks for write access.
             case EXDEV where try place.directory.descriptor.isReadOnly(): throw SystemError(EROFS)
+            // Replacing is safe: only this session uses the name.
             case EINVAL, ENOSYS, EOPNOTSUPP: try place.directory.move(place.name, to: aside, in: own, .replacing)
             default: throw error
             }
         }
     }
 
-    /// Deletes what was set aside if it is the wanted file, or else puts it back, unless its place is taken by now. Returns what became of it.
+    /// Deletes the file that was set aside if it is the wanted one. Otherwise links it back to its place, unless that is
+    /// taken by now. Returns what became of it.
     private func settle(_ wanted: Wanted, from place: SinkPlace) throws(SystemError) -> RemovedFile {
         guard try own.status(of: wanted.aside) != nil else { return .missing }
         let isIt = try isWanted(wanted.aside, in: own, wanted)
@@ -166,8 +170,8 @@ struct FileRemoval {
         return isIt ? .deleted : .changed
     }
 
-    /// Whether the task that the file set aside belongs to has another file at the path by now. A task that adopts a file looks once more
-    /// whether it still stands at its path, and puts its own there if it doesn't.
+    /// Whether the owner of the file that was set aside has another file at the path by now. A task that adopts a file
+    /// checks once more that the file is still at its path, and puts its own file there if it isn't.
     private func isReplaced(_ wanted: Wanted, at place: SinkPlace) throws(SystemError) -> Bool {
         guard let (there, status) = try? place.directory.file(place.name, creation: .never), status.kind == .file else {
             return false

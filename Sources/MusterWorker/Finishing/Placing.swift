@@ -9,9 +9,9 @@ struct Placing: Sendable {
         case inPlace(Report.Finished)
         /// The content is not what it should be.
         case failed(Report.Failure)
-        /// The storage failed, or the path is not to be had.
+        /// The storage failed, or the path can't be used.
         case storage(StorageError)
-        /// Somebody wants the job to end, or a later lease took over.
+        /// The engine asked the job to end, or a later lease took over.
         case stopped
     }
 
@@ -23,10 +23,10 @@ struct Placing: Sendable {
     /// Verifies `size` bytes in `chunks` against `digests` and moves the file to the lease's path, as the lease's policy says.
     ///
     /// - Parameters:
-    ///   - digests: what is expected, by the caller or as the origin stated it; two of one algorithm must both hold.
-    ///   - known: what `ChunkWriter.digests()` found as the bytes arrived; need not be computed again.
+    ///   - digests: expected digests, given by the caller or stated by the origin; two of one algorithm must both match.
+    ///   - known: digests that `ChunkWriter.digests()` computed as the bytes arrived; they are not computed again.
     ///   - lastModified: the content's Last-Modified, an HTTP-date; used if the policy keeps modification times.
-    ///   - held: a file of the sink to make it of in place of the part; `failed` means that this can't be done.
+    ///   - held: a file of the sink to make the new file from instead of the part; `failed` means that this can't be done.
     func place(
         size: Int64,
         chunks: [FinishedChunk],
@@ -57,7 +57,7 @@ struct Placing: Sendable {
             held: held,
             installation: equipment.directory.session.installation
         )
-        // When the trust ended in the middle, nothing was moved: it is done again once it is renewed.
+        // If the trust ended midway, nothing was moved: try again once it is renewed.
         while await context.gate.opened(unless: { control.wish != .work }) {
             do throws(StorageError) {
                 switch try await carryOut(order) {
@@ -77,7 +77,8 @@ struct Placing: Sendable {
         return .stopped
     }
 
-    /// Looks whether a small file of the sink is there and has the content that another one is to be made of; not at a larger one, which is read once.
+    /// Whether a small file of the sink exists and has the content that another file needs. `false` for a file over
+    /// `SinkStation.batchedBytes`: such a file is read only once, when the new one is made from it.
     func isThere(_ held: DestinationPath, _ chunk: FinishedChunk, digests: [ContentDigest]) async -> Bool {
         guard chunk.range.count <= SinkStation.batchedBytes else { return false }
         return await equipment.finalizer.isThere(

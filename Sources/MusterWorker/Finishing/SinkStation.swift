@@ -5,7 +5,7 @@ import Synchronization
 
 /// A sink with the threads and batches that serve it. A sink that hangs holds up nothing but itself.
 final class SinkStation: Sendable {
-    /// What works on a sink once its directory could be opened.
+    /// What a session works with in a sink once its directory could be opened.
     struct Equipment: Sendable {
         let directory: SinkDirectory
         let sync: DurableSync
@@ -22,7 +22,7 @@ final class SinkStation: Sendable {
     let name: String
     /// For opening, reading back and syncing.
     let pool: BlockingPool
-    /// For hashing what is in memory or was just written, beside those who read and write it.
+    /// For hashing bytes that are in memory or were just written, beside the threads that read and write them.
     let hashing: BlockingPool
     private let finalizing: BlockingPool
     private let path: String
@@ -33,35 +33,35 @@ final class SinkStation: Sendable {
     private struct State {
         /// The session that the sink is used for; `nil` before the first.
         var session: SinkSession?
-        /// Which directory the coordinator says that it is; `nil` where nobody has told it.
+        /// The mark of the sink's directory as the coordinator knows it; `nil` if it knows none.
         var mark: String?
-        /// What it works with once it has begun in the sink.
+        /// The equipment, once the session has begun in the sink.
         var equipment: Equipment?
     }
 
     private let found = Mutex<String?>(nil)
-    /// What a new directory would say of itself.
+    /// The mark that a new directory would get.
     private let fresh = SinkDirectory.freshMark()
 
-    /// What the sink's directory says of itself; `nil` as long as that could not be read.
+    /// The mark in the sink's directory; `nil` as long as it could not be read.
     var mark: String? { found.withLock { $0 } }
 
-    /// How long a new session waits for a sink before it counts as one in trouble.
+    /// How long a new session waits for a sink before the sink counts as in trouble.
     private static let patience: Duration = .seconds(2)
 
-    /// A call that has not returned for so long hangs: of a sink that works, even one that syncs for others too takes less.
+    /// A call that takes this long hangs: in a working sink, even a sync that serves many requests takes less.
     private static let hangTime: Duration = .seconds(15)
-    /// What is said of a sink in which a call hangs.
+    /// The trouble that is reported for a sink in which a call hangs.
     static let hang = SinkTrouble(
         kind: .storage, detail: "a call to its file system has not returned for \(hangTime.components.seconds) seconds")
 
-    /// Since when a call of the sink hangs, by the monotonic clock; `nil` where none does.
+    /// Start of the oldest call of the sink if it hangs, in nanoseconds of the monotonic clock; `nil` if no call hangs.
     var hangsSince: Int64? {
         let begun = [pool.busySince, finalizing.busySince].compactMap { $0 }.min()
         return begun.flatMap { MonotonicClock.now() - $0 >= Self.hangTime.wholeNanoseconds ? $0 : nil }
     }
 
-    /// A sink that was not looked at yet. Throws when the system has no threads for it.
+    /// A station for a sink that was not probed yet. Throws when the system has no threads for it.
     init(_ configuration: SinkConfiguration, gate: TrustGate) throws(BlockingPool.Refusal) {
         name = configuration.name
         path = configuration.path
@@ -73,16 +73,18 @@ final class SinkStation: Sendable {
         hashing = try BlockingPool(threads: CoreBudget.shared.helpers)
     }
 
-    /// The equipment of the present session; `nil` as long as that has not begun here. A job takes it once, when it is made: the equipment of a
-    /// later session must never serve a lease of an earlier one (adr/0017).
+    /// The equipment of the current session; `nil` until that has begun here. A job takes it once, when it is created:
+    /// the equipment of a later session must never serve a lease of an earlier one (adr/0017).
     var equipment: Equipment? { state.withLock { $0.equipment } }
 
-    /// Has the sink serve a new session, which begins here before it is leased anything. A sink that does not answer soon counts as one in
-    /// trouble; it holds up nothing else.
+    /// Makes the sink serve a new session, and begins the session here before any work is leased to it. A sink that does
+    /// not answer soon counts as in trouble and delays nothing else.
     ///
     /// - Parameters:
-    ///   - mark: which directory the sink is, as far as the coordinator knows; the session begins in no other (adr/0034).
-    ///   - late: told how it is after all, unless there is another session by then: the sink need not wait for the next probe.
+    ///   - mark: the mark of the sink's directory, if the coordinator knows it; the session begins in no other directory
+    ///     (adr/0034).
+    ///   - late: called with a result that comes too late, unless there is another session by then; the sink need not
+    ///     wait for the next probe.
     func begin(
         _ session: SinkSession,
         mark: String?,
@@ -113,12 +115,12 @@ final class SinkStation: Sendable {
         }
     }
 
-    /// Tries whether the sink can be used, beginning the session there if that did not succeed before. Returns its state.
+    /// Checks whether the sink can be used, and begins the session there if that has not succeeded yet. Returns the sink's state.
     func probe() async -> ProbeResult {
         let session = state.withLock { $0.session }
         do {
             let result = try await pool.run { [self] in probeNow() }
-            // What was found says nothing about a session that came meanwhile: that may not have begun here.
+            // The result says nothing about a session that was set meanwhile: that one may not have begun here.
             guard state.withLock({ $0.session }) == session else {
                 return .trouble(SinkTrouble(kind: .storage, detail: "a new session has yet to begin here"))
             }
@@ -129,7 +131,7 @@ final class SinkStation: Sendable {
     }
 
     private func probeNow() -> ProbeResult {
-        // Other calls may return all the same.
+        // Other calls may still return while one hangs, so a probe would prove nothing.
         if hangsSince != nil { return .trouble(Self.hang) }
         do throws(StorageError) {
             let now = state.withLock { $0 }
@@ -143,7 +145,7 @@ final class SinkStation: Sendable {
                 return .well(freeBytes: try? known.directory.freeBytes())
             }
             if now.mark == nil, identity != .holdsDatabase {
-                // The coordinator hears of the directory by the next session.
+                // The coordinator learns of the directory when the next session is opened.
                 try findMark()
                 guard self.mark != nil else { throw SinkDirectory.damaged(name, path, nil) }
                 return .sessionEnded
@@ -151,7 +153,7 @@ final class SinkStation: Sendable {
             if let wanted = now.mark, identity == .replaced, wanted == fresh,
                 try SinkDirectory.knownMark(at: path) == nil
             {
-                // The coordinator has taken the directory for the sink's.
+                // The coordinator has accepted the directory as the sink's.
                 try SinkDirectory.write(wanted, at: path)
             }
             let directory = try SinkDirectory(
@@ -159,7 +161,7 @@ final class SinkStation: Sendable {
                 kept: identity.keptBytes)
             open(directory)
             let free = try? directory.freeBytes()
-            // It has begun, and can delete there; whether it can write, a probe says.
+            // The session has begun and can delete files. If space is short, a probe shows whether it can also write.
             if let free, free < SinkDirectory.probeBytes { try directory.probe() }
             return .well(freeBytes: free)
         } catch {
@@ -179,7 +181,7 @@ final class SinkStation: Sendable {
         found.withLock { $0 = mark }
     }
 
-    /// Ends the session here, after its last job has stopped. Returns whether nobody has to revoke it.
+    /// Ends the session here, after its last job has stopped. Returns `true` if no other session has to revoke it.
     func end() async -> Bool {
         guard let equipment else { return true }
         do {
@@ -218,7 +220,7 @@ final class SinkStation: Sendable {
         }
     }
 
-    /// Ends the threads after what they were given.
+    /// Ends the threads once they have done all submitted work.
     func shutdown() async {
         await pool.shutdown()
         await finalizing.shutdown()

@@ -12,17 +12,17 @@ enum LeasePhase: Sendable {
     case finishing
     /// The job was asked to give the lease back. Exits: `aborting`, `ended`.
     case releasing
-    /// The lease is not ours any more; the job was told to stop. Exits: gone, as soon as the job says so.
+    /// The lease was taken away; the job was told to stop. Exits: gone, as soon as the job says that it has stopped.
     case aborting
-    /// The job is over and its terminal report waits for its answer. Exits: gone, as soon as that came.
+    /// The job is over and its terminal report waits for its answer. Exits: gone, as soon as the answer came.
     case ended
 }
 
-/// A lease and what has to be known of it when its document is no longer needed.
+/// A lease, with what has to be known of it when its document is no longer needed.
 struct HeldLease: Sendable {
     let kind: LeaseKind
     let sink: String
-    /// The connection that it uses after those before it; `nil` for work that uses none.
+    /// Its lane; `nil` for work that uses no connection.
     let lane: Int64?
     /// The origin that it leads to.
     let origin: String?
@@ -33,7 +33,7 @@ struct HeldLease: Sendable {
     var startedAt: Int64?
 }
 
-/// Every lease of the process with the counts that decide about room, kept by the one place that changes phases.
+/// Every lease of the process, with the counts that decide about room. Only this table changes phases.
 struct LeaseTable: Sendable {
     /// How many leases stand in which phase.
     struct Counts: Sendable, Hashable {
@@ -44,15 +44,15 @@ struct LeaseTable: Sendable {
         var aborting = 0
         var ended = 0
 
-        /// Those that take a slot: an aborting job may still be inside a write.
+        /// Leases that take a slot: an aborting job may still be inside a write.
         var occupying: Int { running + releasing + aborting }
-        /// Those whose work is not over.
+        /// Leases whose work is not over.
         var unfinished: Int { queued + running + finishing + releasing + aborting }
     }
 
     /// The leases of a lane: one of them transfers at a time.
     private struct Lane: Sendable {
-        /// Its number among the lanes there are now: its transfers follow each other where that leads, and find their connection there.
+        /// Its number among the present lanes. It leads the transfers of the lane to the same loop, where they find their connection.
         let seat: Int
         var queued = 0
         var occupying = 0
@@ -61,16 +61,15 @@ struct LeaseTable: Sendable {
     private(set) var counts = Counts()
     private var leases: [LeaseName: HeldLease] = [:]
     private var queue: Deque<LeaseName> = []
-    /// What each lane has.
+    /// The lanes that have leases to transfer.
     private var lanes: [Int64: Lane] = [:]
     /// Chunks with a job that was told to stop: a new lease of the same chunk waits until it has.
     private var stopping: [ChunkID: Int] = [:]
 
     subscript(name: LeaseName) -> HeldLease? { leases[name] }
 
-    /// All names in a fixed order, so that histories replay. They are also what a sync says is held: a lease that was taken away is
-    /// among them until its job has stopped, since it may be inside a write until then, and what is left of the task must not
-    /// be deleted before (I13).
+    /// All names in a fixed order, so that histories replay. A sync states them as held. A lease that was taken away is among them until its job has stopped:
+    /// the job may be inside a write until then, and what is left of the task must not be deleted before (I13).
     var names: [LeaseName] { leases.keys.sorted() }
 
     /// When the lease that waits longest began to wait.
@@ -117,7 +116,7 @@ struct LeaseTable: Sendable {
 
     mutating func move(_ name: LeaseName, to phase: LeasePhase) {
         guard let before = leases[name]?.phase else { return }
-        // Its lane stays what it is in between.
+        // Counted up before down, so that its lane is not removed in between.
         count(phase, name, by: 1)
         count(before, name, by: -1)
         if case .queued = before { queue.removeAll { $0 == name } }
@@ -127,7 +126,7 @@ struct LeaseTable: Sendable {
     /// Moves the end of a chunk.
     mutating func setEnd(of name: LeaseName, to end: Int64) {
         leases[name]?.end = end
-        // How long it takes says nothing of others any more.
+        // Its duration says nothing about other leases any more.
         leases[name]?.startedAt = nil
         guard case .queued(var document, let since)? = leases[name]?.phase else { return }
         document.end = end
@@ -141,8 +140,7 @@ struct LeaseTable: Sendable {
         if case .queued = lease.phase { queue.removeAll { $0 == name } }
     }
 
-    /// Takes the first queued lease that may begin, in whose lane nothing runs, and whose chunk nobody here still works on, and makes it
-    /// running.
+    /// Takes the first queued lease that may begin, in whose lane nothing runs, and on whose chunk no stopping job still works. Makes it running.
     mutating func startNext(_ now: Int64, where mayBegin: (LeaseDocument) -> Bool) -> LeaseDocument? {
         let next = queue.firstIndex { name in
             guard stopping[name.chunk] == nil, let lease = leases[name], case .queued(let document, _) = lease.phase
@@ -182,7 +180,7 @@ struct LeaseTable: Sendable {
 }
 
 extension HeldLease {
-    /// Whether its job was told to stop, and has not said yet that it has.
+    /// Whether its job was told to stop, and has not said yet that it has stopped.
     var isStopping: Bool {
         if case .aborting = phase { true } else { false }
     }

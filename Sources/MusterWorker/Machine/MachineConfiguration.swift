@@ -1,7 +1,7 @@
 import MusterAPI
 import MusterCore
 
-/// What the machine is told when it is made, and every span and bound that it keeps.
+/// The settings of the machine, with every time span and bound that it keeps.
 struct MachineConfiguration: Sendable {
     /// The worker's name.
     var name: String
@@ -13,20 +13,20 @@ struct MachineConfiguration: Sendable {
     var sinks: [SinkStatus]
     /// How many transfers run at once.
     var slots: Int
-    /// The rate that the worker keeps to by itself, in bytes per second; only shown.
+    /// The rate that the worker keeps to by itself, in bytes per second; for display only.
     var bytesPerSecond: Int64?
     /// How long a coordinator may hold back the answer to a poll, at most.
     var longPoll: Duration = Limits.longPoll
 
-    /// The wait between attempts to reach a coordinator: soon, since trust runs out meanwhile.
+    /// The wait between attempts to reach a coordinator: short, since trust runs out meanwhile.
     var reconnect = Backoff(base: .milliseconds(200), maximum: .seconds(3))
-    /// The wait between probes of a parked sink: room that others make is noticed within ten seconds.
+    /// The wait between probes of a parked sink: freed room is noticed within ten seconds.
     var probing = Backoff(base: .seconds(4), maximum: .seconds(10))
-    /// How long a plain progress report may wait for company (I16 bounds what this can cost).
+    /// How long a plain progress report may wait for other reports (I16 bounds what this can cost).
     var progressDelay: Duration = .seconds(1)
     /// How often a worker that has shares of byte budgets syncs at least: what it uses decides about the next shares.
     var budgetInterval: Duration = .seconds(1)
-    /// How long its polls may wait, so that the answer is there before the next sync is due.
+    /// How long polls of such a worker may wait, so that the answer is there before the next sync is due.
     var budgetPoll: Duration = .milliseconds(900)
     /// How long a superseded poll may still take to be answered before it is given up.
     var supersededGrace: Duration = .seconds(2)
@@ -36,22 +36,22 @@ struct MachineConfiguration: Sendable {
     var queueTime: Duration = .seconds(2)
     /// A sink that goes bad again within this span goes on with the backoff that it had.
     var sinkRelapse: Duration = .seconds(60)
-    /// How often a sink is looked at that is well, and of which nothing is leased to us.
+    /// How often a healthy sink is checked of which this worker has no leases.
     var sinkWatch: Duration = .seconds(60)
-    /// How long a call to a sink may hang before the session is given up, so that others get what its jobs hold; twice as long each time, so that a sink
-    /// that is very slow brings something at last.
+    /// How long a call to a sink may hang before the session is given up, so that other sessions get its leases. The time doubles each time, so that a very
+    /// slow sink makes progress in the end.
     var hangPatience: Duration = .seconds(30)
-    /// How often it doubles.
+    /// How often that time doubles, at most.
     var hangDoublings = 3
     /// How long a drain lets finalizations run.
     var drainPatience: Duration = .seconds(5)
-    /// When a drain stops whatever still runs.
+    /// When a drain aborts the jobs that still run.
     var drainAbort: Duration = .milliseconds(8_500)
-    /// When a drain ends, whatever was reached.
+    /// When a drain ends, even if it is not complete.
     var drainEnd: Duration = .milliseconds(9_500)
-    /// Leases for each slot whose transfer runs, or is over while their bytes are not durable yet, at the most: each holds a file open.
+    /// The most leases per slot whose transfer runs, or whose bytes have come and are not durable yet: each holds a file open.
     static let jobsPerSlot = 4
-    /// Leases of a lane at the most, when transfers are short.
+    /// The most leases of a lane, when transfers are short.
     var leasesPerLane = 32
 }
 

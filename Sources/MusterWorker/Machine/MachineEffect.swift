@@ -1,14 +1,14 @@
 import MusterAPI
 import MusterCore
 
-/// Everything that the machine can ask the engine to do. The engine does it at once and in order; what comes of it
-/// returns as `MachineInput`.
+/// Everything that the machine can ask the engine to do. The engine does it at once and in order; the results return as
+/// `MachineInput`.
 enum MachineEffect: Sendable, Hashable {
     /// Ask for a session; ends as `sessionOpened` or `sessionRefused`.
     case openSession(SessionRequest)
     /// Send a sync; ends as `syncAnswered` or `syncFailed`.
     case sync(SessionID, SyncRequest)
-    /// Nobody waits for the answer to this sync any more; it may be cut.
+    /// The answer to this sync is not awaited any more; the request may be cut.
     case abandonSync(sequence: Int64)
     /// Every write has stopped: end the session; ends as `sessionClosed`.
     case closeSession(SessionID)
@@ -20,7 +20,7 @@ enum MachineEffect: Sendable, Hashable {
     case suspendWriting
     /// The trust was renewed after it had ended.
     case resumeWriting
-    /// Work on a lease, where those before it in its lane were worked on; ends as `job(_, .ended)`.
+    /// Work on a lease, after the leases before it in its lane; ends as `job(_, .ended)`.
     case start(LeaseDocument, seat: Int?)
     /// Make durable what is there and end the job as `released`.
     case release(LeaseName)
@@ -28,25 +28,26 @@ enum MachineEffect: Sendable, Hashable {
     case abort(LeaseName)
     /// Bring the end of a running chunk nearer; answered with `job(_, .shrunk)` before anything else is told to the machine.
     case shrink(LeaseName, end: Int64)
-    /// Ask the job to give its lease back, if nothing has come of it.
+    /// Ask the job to give its lease back, if no bytes have come yet.
     case giveBackUntouched(LeaseName)
-    /// Let a running chunk end later, unless it has come to the end that was agreed on; answered likewise, or not at all.
+    /// Let a running chunk end later, unless it has reached the agreed end; answered with `job(_, .shrunk)`, or not at
+    /// all.
     case lengthen(LeaseName, end: Int64)
     /// From now on transfers keep to these shares, and to no others.
     case share([BudgetShare])
     /// Try a parked sink; ends as `sinkProbed`.
     case probe(sink: String)
-    /// Something that an operator wants to read.
+    /// Log a note for the operator.
     case log(MachineNote)
     /// The worker is done: end everything and return.
     case stop
 }
 
-/// What the machine has to tell an operator.
+/// What the machine tells an operator.
 enum MachineNote: Sendable, Hashable {
     /// A session was opened.
     case sessionOpened(SessionID)
-    /// The session is over although nobody here ended it.
+    /// The session is over, although this worker did not end it.
     case sessionLost(SessionID)
     /// A coordinator can't be reached; said once per outage.
     case unreachable(CallFailure)
@@ -58,7 +59,7 @@ enum MachineNote: Sendable, Hashable {
     case trustRenewed
     /// A lease was taken away.
     case leaseLost(LeaseName)
-    /// What was reported of a lease can't be stored, and the lease has failed for that.
+    /// A report can't be stored, and the lease has failed for that reason.
     case reportRefused(LeaseName, String)
     /// A sink takes no work for now.
     case sinkParked(String, SinkTrouble)

@@ -1,13 +1,13 @@
 import MusterAPI
 import MusterCore
 
-/// Everything that can happen to a worker, as its machine is told.
+/// Everything that can happen to a worker, as input of its machine.
 enum MachineInput: Sendable {
     /// The process has started, or a moment that `nextDeadline` named has come. Harmless at any time.
     case tick
     /// A coordinator opened the session that was asked for, and it has begun in those sinks that are not in trouble (adr/0017).
     case sessionOpened(SessionDocument, sinks: [SinkStatus] = [])
-    /// Nobody opened a session.
+    /// No coordinator opened a session.
     case sessionRefused(CallFailure)
     /// The answer to a sync.
     case syncAnswered(SessionID, sequence: Int64, SyncResponse)
@@ -29,13 +29,13 @@ enum MachineInput: Sendable {
     case drain
 }
 
-/// Why a call to a coordinator brought no answer that helps.
+/// Why a call to a coordinator failed.
 enum CallFailure: Sendable, Hashable {
-    /// Nobody there, or not able to answer now.
+    /// No coordinator can be reached, or it can't answer now.
     case unreachable
     /// 410: the session is over.
     case sessionGone
-    /// A refusal, or something that is not of the protocol; trying again is all that can be done.
+    /// A refusal, or an answer that is not of the protocol; the worker can only try again.
     case refused(String)
 }
 
@@ -45,7 +45,8 @@ enum JobNews: Sendable {
     case progress(DurablePrefix?, Report.Learned?)
     /// All bytes are here and only storage is busy: the slot can serve the next transfer.
     case fetched
-    /// The chunk ends here by now: nothing is written at or beyond it any more. So many bytes of it have come in a second.
+    /// The chunk ends at `end` now: nothing is written at or beyond it any more. `speed` is its average so far, in bytes
+    /// per second.
     case shrunk(end: Int64, speed: Int64? = nil)
     /// The work is over; nothing is written for this lease any more.
     case ended(JobEnding)
@@ -55,15 +56,15 @@ enum JobNews: Sendable {
 enum JobEnding: Sendable {
     /// The chunk is durable, or the file is in place.
     case done(DurablePrefix?, Report.Learned?, Report.Finished?)
-    /// The remains are purged, with the file of a task that had succeeded if that was to go.
+    /// The leftovers are deleted, and the file of a succeeded task if that was to be removed.
     case purged(RemovedFile?)
     /// The resolver gave a fresh URL.
     case resolved(ResolverAnswer)
     /// The origin served another request for the file.
     case servedAgain
-    /// It can't go on.
+    /// The work failed.
     case failed(Report.Failure, DurablePrefix?, Report.Learned?)
-    /// It was asked to give the lease back, and is durable up to there.
+    /// The lease is given back as asked; its bytes are durable up to the prefix.
     case released(DurablePrefix?, Report.Learned?)
     /// The source contradicts the way in which it was asked, as the text says; it is asked on that rung from now on.
     case restart(String, on: Rung)
@@ -85,8 +86,8 @@ struct SinkTrouble: Error, Sendable, Hashable {
 enum ProbeResult: Sendable, Hashable {
     /// It can be written again.
     case well(freeBytes: Int64?)
-    /// It still can't.
+    /// It still can't be written.
     case trouble(SinkTrouble)
-    /// The directory is the same, and the session's own is not in it any more: only another session can work there (adr/0017).
+    /// The directory is the same, but the session's own directory is not in it any more: only another session can work there (adr/0017).
     case sessionEnded
 }

@@ -3,10 +3,9 @@ import MusterCore
 
 /// The news that no answer has acknowledged yet: at most one report per lease, always the newest.
 ///
-/// A later progress report replaces an earlier one and keeps what that had learned; a terminal report replaces both. Where a
-/// chunk ends by now is said first and alone: what else there is about the lease follows once that is acknowledged, since it
-/// is understood only by who knows the end. A report leaves only when the answer to a sync arrives that carried exactly this
-/// state of it.
+/// A later progress report replaces an earlier one and keeps what that had learned; a terminal report replaces both. The new end of a chunk is reported first
+/// and alone: other news of the lease follows once the end is acknowledged, since the coordinator needs the end to understand it. A report is removed only
+/// when a sync is answered that carried exactly this state of the report.
 struct ReportLedger: Sendable {
     /// Names the state of one report that a sync carried.
     struct Receipt: Sendable, Hashable {
@@ -16,12 +15,12 @@ struct ReportLedger: Sendable {
 
     private struct Entry {
         var report: Report
-        /// What is to be said after it; only `shrunk` is followed by anything.
+        /// What is to be reported after it; only `shrunk` has a successor.
         var next: Report?
         var revision: Int64
-        /// In a sync whose answer is awaited.
+        /// Whether it is in a sync whose answer is awaited.
         var isCarried: Bool
-        /// Whether the coordinator has put it off.
+        /// Whether the coordinator has deferred it.
         var isDeferred = false
 
         /// Whether it is worth a sync of its own: a lease ended, or something was learned.
@@ -30,9 +29,9 @@ struct ReportLedger: Sendable {
 
     private var entries: [LeaseName: Entry] = [:]
     private var revisions: Int64 = 0
-    /// Reports that a sync should be sent for at once.
+    /// How many reports call for a sync at once.
     private(set) var urgentCount = 0
-    /// Since when a report waits that may wait.
+    /// Since when a report waits that may be sent later.
     private(set) var waitingSince: Int64?
 
     /// Whether every report was acknowledged.
@@ -40,7 +39,7 @@ struct ReportLedger: Sendable {
     /// How many reports are not acknowledged.
     var count: Int { entries.count }
 
-    /// Takes a report in.
+    /// Adds a report, merged with the unacknowledged one of its lease.
     mutating func add(_ report: Report, now: Int64) {
         revisions += 1
         var entry = Entry(report: report, revision: revisions, isCarried: false)
@@ -70,19 +69,19 @@ struct ReportLedger: Sendable {
     private static func merged(_ report: Report, over old: Report) -> Report {
         var merged = report
         merged.learned = report.learned ?? old.learned
-        // A report that states no offset takes back none.
+        // A report without an offset does not take back a known one.
         if let known = old.durable, (report.durable?.offset ?? -1) < known.offset { merged.durable = known }
         return merged
     }
 
-    /// Forgets what there is about a lease.
+    /// Forgets the reports of a lease.
     mutating func drop(_ name: LeaseName) {
         guard let entry = entries.removeValue(forKey: name) else { return }
         if entry.isUrgent, !entry.isCarried { urgentCount -= 1 }
         if entries.isEmpty { waitingSince = nil }
     }
 
-    /// Takes up to `limit` reports along in a sync: the urgent ones first, each kind in the order in which it came.
+    /// Takes up to `limit` reports for a sync: the urgent ones first, each kind in the order in which it came.
     mutating func carry(limit: Int, now: Int64) -> (reports: [Report], receipts: [Receipt]) {
         let waiting = entries.values.filter { !$0.isCarried }.sorted {
             $0.isUrgent == $1.isUrgent ? $0.revision < $1.revision : $0.isUrgent
@@ -109,7 +108,7 @@ struct ReportLedger: Sendable {
         return ended
     }
 
-    /// The coordinator could not store these yet: they go with a later sync, and are worth none of their own.
+    /// The coordinator could not store these reports yet: they wait for a later sync, and call for none at once.
     mutating func putOff(_ receipts: [Receipt], now: Int64) {
         for receipt in receipts {
             guard let entry = entries[receipt.lease], entry.revision == receipt.revision, entry.isCarried else {

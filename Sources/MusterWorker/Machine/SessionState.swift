@@ -1,13 +1,13 @@
 import MusterAPI
 import MusterCore
 
-/// Where the worker stands with the coordinators.
+/// The state of the worker's session.
 enum SessionState: Sendable {
-    /// There is no session; one will be asked for at `retryAt`. Exits: `opening`, `over`.
+    /// There is no session; the worker asks for one at `retryAt`. Exits: `opening`, `over`.
     case absent(retryAt: Int64, failures: Int)
-    /// One was asked for at `requested`. Exits: `open`, `absent`, `over`.
+    /// A session was asked for at `requested`. Exits: `open`, `absent`, `over`.
     case opening(requested: Int64, failures: Int)
-    /// A session is ours as far as we know. Exits: `absent` when it is gone (410), `closing`, `over`.
+    /// A session is open, as far as the worker knows. Exits: `absent` when it is gone (410), `closing`, `over`.
     case open(OpenSession)
     /// Every write has stopped and the coordinator is being told. Exits: `over`.
     case closing
@@ -15,7 +15,7 @@ enum SessionState: Sendable {
     case over
 }
 
-/// A session that a coordinator opened for us.
+/// A session that a coordinator opened for this worker.
 struct OpenSession: Sendable {
     let id: SessionID
     /// When it was opened.
@@ -37,7 +37,7 @@ struct OpenSession: Sendable {
     var notBefore: Int64 = .min
     /// No poll is sent before this.
     var pollNotBefore: Int64 = .min
-    /// Whether a sink's state changed, or a job stopped that was told to, since the last sync.
+    /// Whether a sink's state changed, or a job stopped as it was told to, since the last sync.
     var hasNews = false
 
     /// Every sync up to here was answered or given up (rule 3 of the protocol).
@@ -62,7 +62,7 @@ struct SyncInFlight: Sendable {
     var supersededAt: Int64?
 }
 
-/// What the worker has come to.
+/// The stages of the worker, from work to its end.
 enum Course: Sendable, Hashable {
     /// It takes work. Exits: `draining`, `over`.
     case working
@@ -70,7 +70,7 @@ enum Course: Sendable, Hashable {
     case draining(since: Int64)
     /// Finalizations are given back as well. Exits: `leaving`, `over`.
     case hurrying(since: Int64)
-    /// Whatever still ran was aborted. Exits: `over`.
+    /// The jobs that still ran were aborted. Exits: `over`.
     case leaving(since: Int64)
     /// `stop` was said.
     case over

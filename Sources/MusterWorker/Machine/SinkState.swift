@@ -1,25 +1,25 @@
 import MusterAPI
 import MusterCore
 
-/// One of the worker's sinks and how it is.
+/// One of the worker's sinks, with its health.
 struct SinkState: Sendable {
-    /// How a sink is.
+    /// The health of a sink.
     enum Health: Sendable, Hashable {
         /// It can be written. `probes` is the backoff that it had before `since`. Exits: `parked`.
         case well(probes: Int, since: Int64)
-        /// Nothing of it is leased to us; it is tried again at `probeAt`. Exits: `probing`.
+        /// This worker has no leases of it but purges; it is tried again at `probeAt`. Exits: `probing`.
         case parked(SinkTrouble, probes: Int, probeAt: Int64)
         /// It is being tried. Exits: `well`, `parked`.
         case probing(SinkTrouble, probes: Int)
     }
 
-    /// How one that is well is watched while nothing of it is leased to us: what happens to it is told before a task finds out.
+    /// The checks of a healthy sink of which this worker has no leases: trouble is reported before a task meets it.
     enum Watch: Sendable, Hashable {
-        /// Not yet.
+        /// No check is planned.
         case none
-        /// It is looked at then.
+        /// A check is due at that time.
         case due(at: Int64)
-        /// It is being looked at.
+        /// A check is under way.
         case looking
     }
 
@@ -27,7 +27,7 @@ struct SinkState: Sendable {
     var health: Health
     var watch = Watch.none
     var freeBytes: Int64?
-    /// For how many sessions calls hung so long that these were given up.
+    /// How many sessions were given up because calls to the sink hung too long.
     var hangs = 0
 
     /// A sink as it was found at the start: one in trouble is tried at once.

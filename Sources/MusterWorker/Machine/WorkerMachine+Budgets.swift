@@ -5,19 +5,19 @@ import MusterCore
 extension WorkerMachine {
     /// Takes in the shares of an answer, all of them.
     ///
-    /// The answer to a sync that a later one has superseded is older than it looks: it can add a budget, for leases that it
-    /// brings, but says nothing about those that are known.
+    /// The answer to a sync that a later one has superseded may be outdated: it can add a budget, for leases that it
+    /// brings, but does not change known budgets.
     mutating func takeShares(_ answer: [BudgetShare], isSuperseded: Bool) {
         let stated = Dictionary(answer.map { ($0.name, $0.bytesPerSecond) }) { min($0, $1) }
         let now = isSuperseded ? shares.merging(stated) { known, _ in known } : stated
         guard now != shares else { return }
-        // What the worker has less of is of use to nobody before it is known that the worker keeps to that.
+        // A smaller share helps other sessions only once the coordinator knows that this worker keeps to it.
         if now.contains(where: { $0.value < shares[$0.key] ?? 0 }) { tellNews() }
         shares = now
         tellShares()
     }
 
-    /// The session is over, and its shares are others' by now; nothing is fetched for it any more either.
+    /// The session is over: its shares may belong to other sessions, and nothing is fetched for it any more.
     mutating func loseShares() {
         untoldTraffic = [:]
         guard !shares.isEmpty else { return }
@@ -30,7 +30,7 @@ extension WorkerMachine {
         effects.append(.share(list))
     }
 
-    /// What a sync tells of the use of budgets: of every one that there is a share of, also when nothing was used.
+    /// What a sync reports of the use of budgets: of every budget with a share, even if nothing was used.
     mutating func takeTraffic() -> [Traffic] {
         let used = untoldTraffic
         untoldTraffic = [:]
@@ -41,7 +41,7 @@ extension WorkerMachine {
         }
     }
 
-    /// Counts what is to be told by the next sync.
+    /// Counts the use of budgets for the next sync.
     mutating func count(_ used: [Traffic]) {
         for traffic in used {
             let before = untoldTraffic[traffic.budget]

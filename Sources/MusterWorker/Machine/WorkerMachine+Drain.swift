@@ -12,8 +12,8 @@ extension WorkerMachine {
         }
     }
 
-    /// Takes nothing more. Fetches are asked to make their offsets durable and to end; what only has to be put in place, deleted or
-    /// answered may go on for a moment.
+    /// Begins the drain: no more leases are taken. Fetches are asked to make their offsets durable and to end; finalizations, purges and resolver requests
+    /// may go on for a moment.
     mutating func beginDrain(_ now: Int64) {
         guard case .working = course else { return }
         course = .draining(since: now)
@@ -28,7 +28,7 @@ extension WorkerMachine {
         }
     }
 
-    /// Goes through the stages of a drain, and closes the session as soon as nothing is left to say.
+    /// Goes through the stages of a drain, and closes the session as soon as nothing is left to report.
     mutating func advanceDrain(_ now: Int64) {
         if let since = course.drainSince {
             if case .draining = course, now >= since + configuration.drainPatience.wholeNanoseconds {
@@ -56,7 +56,7 @@ extension WorkerMachine {
         switch session {
         case .absent, .opening: finish()
         case .open(let open):
-            // In the last stage nobody waits for acknowledgements any more: closing gives everything back.
+            // The last stage does not wait for acknowledgements: closing gives every lease back.
             if case .leaving = course {} else if !ledger.isEmpty { return }
             session = .closing
             abandon(open.poll)

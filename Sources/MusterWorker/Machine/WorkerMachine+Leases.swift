@@ -2,13 +2,14 @@ import MusterAPI
 import MusterCore
 
 extension WorkerMachine {
-    /// How many more transfers the worker can begin now: its free slots, without those that what waits could use.
+    /// How many more transfers the worker can begin now: its free slots, less those that queued leases could use.
     var room: Int {
         guard takesWork else { return 0 }
         return max(0, min(freeSlots - leases.startable, bound))
     }
 
-    /// How many transfers more may begin. What is being made durable and put in place takes no slot, but holds a file open.
+    /// How many more transfers may begin. A lease that is being made durable or put in place takes no slot, but holds a
+    /// file open.
     private var freeSlots: Int {
         let counts = leases.counts
         return min(
@@ -16,7 +17,7 @@ extension WorkerMachine {
             MachineConfiguration.jobsPerSlot * configuration.slots - counts.occupying - counts.finishing)
     }
 
-    /// How many leases it takes besides, to have them wait in its lanes: so many that no lane waits for a round trip between two transfers.
+    /// How many leases the worker takes besides, to queue in its lanes: enough that no lane waits for a round trip between two transfers.
     var ahead: Int {
         guard takesWork else { return 0 }
         return max(0, min(prefetch - (leases.counts.queued - leases.startable), bound - room))
@@ -30,8 +31,8 @@ extension WorkerMachine {
         min(Limits.leasesPerSync, Limits.heldPerSync - leases.counts.unfinished - leases.counts.ended)
     }
 
-    /// How many leases may wait: for each lane as many as bridge two round trips, so that no lane is idle until the next answer; none where
-    /// that would be less than a twentieth of a transfer. None before the first transfer has ended, since it is not known yet how long they take.
+    /// How many leases may be queued: for each lane as many as bridge two round trips, so that no lane is idle until the next answer. None if two round trips
+    /// are less than a twentieth of a transfer. None before the first transfer has ended, since the duration of transfers is not known yet.
     private var prefetch: Int {
         guard let meanTime, let roundTrip else { return 0 }
         let mean = max(1, meanTime)
@@ -45,14 +46,14 @@ extension WorkerMachine {
         leases.oldestQueued.map { $0 + configuration.queueTime.wholeNanoseconds }
     }
 
-    /// Takes a granted lease in. A name that is known already was granted before: the answer was doubled.
+    /// Queues a granted lease. If its name is known, the same answer came twice.
     mutating func take(_ lease: LeaseDocument, _ now: Int64) {
         guard leases[lease.name] == nil else { return }
         leases.enqueue(lease, now: now)
         if course != .working || sink(lease.sink)?.takes(lease.kind) != true { giveBackUntouched(lease.name, now) }
     }
 
-    /// Starts what waits, as long as there are slots; nothing while writing is suspended.
+    /// Starts queued leases, as long as there are slots; none while writing is suspended.
     mutating func startQueued(_ now: Int64) {
         guard case .open(let open) = session, !open.isSuspended, course == .working else { return }
         // Not the machine itself: a closure that has a copy of it makes every change copy the table of leases.
@@ -62,12 +63,12 @@ extension WorkerMachine {
         }
     }
 
-    /// Whether a lease may begin as far as budgets go: not while its share of one is nothing yet.
+    /// Whether budgets allow a lease to begin: not while its share of one is still zero.
     private static func isPayable(_ lease: LeaseDocument, _ shares: [String: Int64]) -> Bool {
         shares.isEmpty || lease.budgetNames.allSatisfy { shares[$0] != 0 }
     }
 
-    /// Gives back what could not start in time, so that another worker can have it.
+    /// Gives back leases that could not start in time, so that another worker can have them.
     mutating func expireQueue(_ now: Int64) {
         while let due = queueDeadline, due <= now {
             guard let name = leases.names.first(where: { isQueued($0, before: now) }) else { return }
@@ -80,13 +81,13 @@ extension WorkerMachine {
         return since + configuration.queueTime.wholeNanoseconds <= now
     }
 
-    /// Gives back a lease that nothing was done about: what is durable stays as it was.
+    /// Gives back a lease that was not worked on: its durable offset stays as it was.
     mutating func giveBackUntouched(_ name: LeaseName, _ now: Int64) {
         leases.move(name, to: .ended)
         ledger.add(Report(lease: name, kind: .released), now: now)
     }
 
-    /// The lease is not ours any more: stop, delete nothing, say nothing.
+    /// Drops a lease that was taken away: its job stops, deletes nothing and reports nothing.
     mutating func takeAway(_ name: LeaseName) {
         guard let lease = leases[name] else { return }
         ledger.drop(name)
@@ -110,13 +111,13 @@ extension WorkerMachine {
         }
     }
 
-    /// Takes in what a job says.
+    /// Takes in the news of a job.
     mutating func takeNews(_ name: LeaseName, _ news: JobNews, _ now: Int64) {
         guard let lease = leases[name] else { return }
         switch (news, lease.phase) {
         case (.ended, .aborting):
             leases.remove(name)
-            // What is left of a cancelled task is deleted when it is known that nobody writes any more (I13).
+            // The leftovers of a cancelled task are deleted once it is known that no job writes them any more (I13).
             tellNews()
         case (.progress, .aborting), (.fetched, .aborting), (.shrunk, .aborting), (_, .ended), (_, .queued): break
         case (.shrunk(let end, let speed), .running), (.shrunk(let end, let speed), .finishing),
@@ -134,13 +135,13 @@ extension WorkerMachine {
         }
     }
 
-    /// How long a transfer took says how many may wait.
+    /// Averages the duration of transfers, which decides how many leases may be queued.
     private mutating func noteTime(of lease: HeldLease, _ now: Int64) {
         guard lease.kind == .fetch, case .running = lease.phase, let start = lease.startedAt else { return }
         meanTime = meanTime.map { $0 + (now - start - $0) / 8 } ?? now - start
     }
 
-    /// An origin that refuses because of too much at once is asked no more for what waits: it goes back, to wait as the coordinator says.
+    /// Gives back the queued leases of an origin that refuses because of too much at once: they wait as long as the coordinator decides.
     private mutating func heedLimit(_ failure: Report.Failure, of lease: HeldLease, _ now: Int64) {
         guard
             failure.retryAfter != nil || failure.isLimit == true
@@ -179,7 +180,7 @@ extension WorkerMachine {
             let failure = Report.Failure(kind: .badRange, detail: what)
             ledger.add(Report(lease: name, kind: .restart, failure: failure, rung: rung), now: now)
         case .sinkTrouble(let trouble, _, _) where lease.kind == .purge:
-            // A purge that went back would be leased again at once, since a full sink is leased purges: as a failure it waits.
+            // A purge that is released would be granted again at once, since purges are granted for a full sink, too. As a failure it waits.
             let failure = Report.Failure(kind: trouble.kind, detail: trouble.detail)
             ledger.add(Report(lease: name, kind: .failed, failure: failure), now: now)
             park(lease.sink, trouble, now)
@@ -187,7 +188,7 @@ extension WorkerMachine {
             ledger.add(Report(lease: name, kind: .released, durable: durable, learned: learned), now: now)
             park(lease.sink, trouble, now)
         case .aborted:
-            // Nobody told it to, so something ended it that will not come again: the lease goes back.
+            // The machine did not abort the job, so a passing cause ended it: the lease is released.
             ledger.add(Report(lease: name, kind: .released), now: now)
         }
     }

@@ -35,7 +35,7 @@ extension WorkerMachine {
 
     /// A session was opened; its trust counts from before it was asked for.
     ///
-    /// - Parameter found: how the sinks are. One in which the session has not begun must not be leased to it.
+    /// - Parameter found: the state of the sinks. A sink in which the session has not begun must not be leased to it.
     mutating func takeSession(_ document: SessionDocument, _ found: [SinkStatus], _ now: Int64) {
         guard case .opening(let requested, _) = session else { return }
         for status in found {
@@ -50,7 +50,7 @@ extension WorkerMachine {
         hasToldOutage = false
     }
 
-    /// No session was opened: later, with growing patience.
+    /// No session was opened: asks again later, with a growing backoff.
     mutating func missSession(_ failure: CallFailure, _ now: Int64) {
         guard case .opening(_, let failures) = session else { return }
         tellOutage(failure)
@@ -58,7 +58,7 @@ extension WorkerMachine {
         session = .absent(retryAt: now + max(1, delay.wholeNanoseconds), failures: failures + 1)
     }
 
-    /// The session is over (410): nothing that was held is ours any more, and nothing is deleted.
+    /// The session is over (410): the worker drops every lease, and deletes nothing.
     mutating func loseSession(_ now: Int64) {
         guard case .open(let open) = session else { return }
         session = .absent(retryAt: now, failures: 0)
@@ -72,7 +72,7 @@ extension WorkerMachine {
         for name in leases.names { takeAway(name) }
     }
 
-    /// Suspends writing when the trust has ended: somebody else may hold the leases by now.
+    /// Suspends writing when the trust has ended: another session may hold the leases by now.
     mutating func checkTrust(_ now: Int64) {
         guard case .open(var open) = session, !open.isSuspended, !open.trust.holds(at: now) else { return }
         open.isSuspended = true
@@ -93,7 +93,7 @@ extension WorkerMachine {
         }
     }
 
-    /// Tells of an outage once.
+    /// Logs an outage once.
     mutating func tellOutage(_ failure: CallFailure) {
         guard !hasToldOutage else { return }
         hasToldOutage = true

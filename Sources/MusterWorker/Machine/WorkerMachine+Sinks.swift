@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 
 extension WorkerMachine {
-    /// When the next sink is tried or looked at.
+    /// When the next sink is tried or checked.
     var probeDeadline: Int64? {
         guard case .working = course else { return nil }
         return sinks.compactMap(\.probeDeadline).min()
@@ -13,7 +13,7 @@ extension WorkerMachine {
         sinks.first { $0.name == name }
     }
 
-    /// Takes nothing more for a sink until it works again, and gives back what there is of it; but for what deletes, where the sink is full.
+    /// Parks a sink: takes no leases of it until it works again, and gives back those there are. In a full sink, purges go on.
     mutating func park(_ name: String, _ trouble: SinkTrouble, _ now: Int64) {
         guard let index = sinks.firstIndex(where: { $0.name == name }),
             case .well(let probes, let since) = sinks[index].health
@@ -28,7 +28,7 @@ extension WorkerMachine {
         }
     }
 
-    /// Tries the parked sinks whose time has come, and looks at the others that nobody uses.
+    /// Tries the parked sinks that are due, and checks the healthy ones that have no leases.
     mutating func probeSinks(_ now: Int64) {
         guard case .working = course else { return }
         for index in sinks.indices {
@@ -46,7 +46,7 @@ extension WorkerMachine {
         switch sinks[index].watch {
         case .none: watchLater(index, now)
         case .due(let moment) where moment <= now:
-            // Those that work there find out by themselves.
+            // Jobs that work there find trouble by themselves.
             if leases.names.contains(where: { leases[$0]?.sink == sinks[index].name }) {
                 watchLater(index, now)
             } else {
@@ -61,7 +61,7 @@ extension WorkerMachine {
         sinks[index].watch = .due(at: now + configuration.sinkWatch.wholeNanoseconds)
     }
 
-    /// Takes in how a sink was found that was well when it was looked at.
+    /// Takes in the result of a check of a sink that was healthy before.
     private mutating func takeLook(_ index: Int, _ result: ProbeResult, _ now: Int64) {
         guard sinks[index].watch == .looking else { return }
         watchLater(index, now)
@@ -72,7 +72,7 @@ extension WorkerMachine {
         }
     }
 
-    /// Takes in how a sink was found: by a probe, or late, as a session began there.
+    /// Takes in the state of a sink: from a probe, or late, from the begin of a session there.
     mutating func takeProbe(_ name: String, _ result: ProbeResult, _ now: Int64) {
         guard let index = sinks.firstIndex(where: { $0.name == name }) else { return }
         let (before, probes): (SinkTrouble, Int)
@@ -98,8 +98,8 @@ extension WorkerMachine {
         }
     }
 
-    /// A call to a sink has not returned since then: nothing more is taken for the sink, and what its jobs have not begun is given back. A job that waits for
-    /// the call can't be ended, and may still write when it returns: after a while the session is given up, which its successors revoke in the sink
+    /// A call to a sink has not returned since `since`: no more leases are taken for the sink, and its jobs are asked to give theirs back. A job that waits
+    /// for the call can't be ended, and may still write when the call returns. After a while the session is given up; its successors revoke it in the sink
     /// (adr/0017) before they write anything.
     mutating func takeHang(_ name: String, since: Int64, _ now: Int64) {
         park(name, SinkStation.hang, now)
@@ -113,13 +113,14 @@ extension WorkerMachine {
     }
 
     private mutating func setParked(_ index: Int, _ trouble: SinkTrouble, probes: Int, _ now: Int64) {
-        // Half of the backoff always, the other half at random: never at once, and not all workers at the same time.
+        // Half of the backoff is fixed and half is random: a probe never comes at once, and workers don't probe at the
+        // same time.
         let bound = configuration.probing.delay(failures: probes + 1, random: 1).wholeNanoseconds
         let delay = bound / 2 + Int64(Double(bound / 2) * jitter())
         sinks[index].health = .parked(trouble, probes: probes, probeAt: now + max(1, delay))
     }
 
-    /// Has a sync sent at once although no report asks for it.
+    /// Has a sync sent at once, although no report calls for it.
     mutating func tellNews() {
         guard case .open(var open) = session else { return }
         open.hasNews = true

@@ -8,7 +8,7 @@ extension WorkerMachine {
         return [promptDue(open), pollDue(open), giveUpDue(open)].compactMap { $0 }.min()
     }
 
-    /// When the sync that is answered at once is due; `nil` while one is under way: what comes meanwhile goes in the next.
+    /// When the sync that is answered at once is due; `nil` while one is under way: later news goes into the next one.
     private func promptDue(_ open: OpenSession) -> Int64? {
         guard open.prompt == nil else { return nil }
         var due = open.lastSent + open.trust.renewInterval.wholeNanoseconds
@@ -18,7 +18,7 @@ extension WorkerMachine {
         return max(due, open.notBefore)
     }
 
-    /// When the sync that waits for work is due. A worker that has no room waits for wishes alone, once it has nothing else to say.
+    /// When the sync that waits for work is due. A worker without room waits for wishes alone, once it has nothing else to report.
     private func pollDue(_ open: OpenSession) -> Int64? {
         guard open.poll == nil, open.prompt == nil, course == .working else { return nil }
         let quiet = room > 0 || ahead > 0 ? .min : open.lastSent + configuration.progressDelay.wholeNanoseconds
@@ -30,7 +30,7 @@ extension WorkerMachine {
         open.poll?.supersededAt.map { $0 + configuration.supersededGrace.wholeNanoseconds }
     }
 
-    /// Sends whatever sync is due. At most one poll and one prompt sync are under way, the poll being the older one.
+    /// Sends the sync that is due. At most one poll and one prompt sync are under way, the poll being the older one.
     mutating func planSyncs(_ now: Int64) {
         guard case .open(var open) = session else { return }
         if let due = giveUpDue(open), due <= now {
@@ -54,7 +54,8 @@ extension WorkerMachine {
         let settled = open.settled
         open.lastSequence += 1
         open.lastSent = now
-        // Reports make the coordinator answer at once, so a poll brings none; what waits is sent when it is due.
+        // Reports make the coordinator answer at once, so a poll carries none; waiting reports are sent when they are
+        // due.
         let limit = wait == .zero ? Limits.reportsPerSync : 0
         let (reports, receipts) = limit == 0 ? ([], []) : ledger.carry(limit: limit, now: now)
         let sync = SyncInFlight(
@@ -86,15 +87,15 @@ extension WorkerMachine {
         return sync
     }
 
-    /// Takes an answer in. One that nobody waits for (late, doubled, of an older session) changes nothing: the coordinator
-    /// was told that its sync is settled.
+    /// Takes in an answer. An answer that is not awaited (late, doubled, of an older session) changes nothing: the
+    /// coordinator was told that its sync is settled.
     mutating func takeAnswer(_ id: SessionID, _ sequence: Int64, _ answer: SyncResponse, _ now: Int64) {
         guard case .open(var open) = session, open.id == id, let sync = Self.take(sequence, from: &open) else { return }
         if open.failures > 0 { effects.append(.log(.reachable)) }
         open.failures = 0
         open.notBefore = .min
         hasToldOutage = false
-        // What is being stopped already is named again and again, and is no news.
+        // A lease that is being stopped is named in every answer, and is no news.
         let newlyLost = answer.lost.filter { leases[$0]?.isStopping == false }
         let isEmpty = answer.leases.isEmpty && newlyLost.isEmpty && !answer.drain
         if sync.wait > 0, isEmpty, sync.supersededAt == nil,
@@ -102,7 +103,7 @@ extension WorkerMachine {
         {
             open.pollNotBefore = now + configuration.emptyPollBrake.wholeNanoseconds
         }
-        // A poll says nothing of it: it waits for work.
+        // Only of a prompt sync: a poll waits for work.
         if sync.wait == 0 { roundTrip = roundTrip.map { $0 + (now - sync.sent - $0) / 8 } ?? now - sync.sent }
         renew(&open, sent: sync.sent, answer, now)
         session = .open(open)
@@ -118,7 +119,7 @@ extension WorkerMachine {
             effects.append(.log(.leaseLost(name)))
             takeAway(name)
         }
-        // Before new leases: one that comes under a budget begins when its share is known.
+        // Before new leases: a lease under a budget begins when its share is known.
         takeShares(answer.budgets ?? [], isSuperseded: sync.supersededAt != nil)
         for wish in answer.shrink { shrink(wish, now) }
         // A coordinator may have been started anew with other options.
@@ -130,7 +131,7 @@ extension WorkerMachine {
         if answer.drain { beginDrain(now) }
     }
 
-    /// A sync was not answered: its news waits again, for a sync after a pause.
+    /// A sync was not answered: its news waits for another sync, after a pause.
     mutating func missAnswer(_ id: SessionID, _ sequence: Int64, _ failure: CallFailure, _ now: Int64) {
         guard case .open(var open) = session, open.id == id, let sync = Self.take(sequence, from: &open) else { return }
         takeBack(sync)
@@ -143,7 +144,7 @@ extension WorkerMachine {
         open.failures += 1
         let delay = configuration.reconnect.delay(failures: open.failures, random: jitter())
         open.notBefore = now + max(1, delay.wholeNanoseconds)
-        // The sinks' state may have been in it, or that a job has stopped.
+        // The sync may have carried a sink's state, or the news that a job has stopped.
         open.hasNews = open.hasNews || sync.wait == 0
         session = .open(open)
     }

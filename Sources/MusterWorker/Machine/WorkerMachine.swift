@@ -16,21 +16,21 @@ struct WorkerMachine: Sendable {
     var leases = LeaseTable()
     var ledger = ReportLedger()
     var sinks: [SinkState]
-    /// Which addresses may be fetched from, by the last answer; all of them where there is no rule.
+    /// Which addresses may be fetched from, by the last answer; `nil` allows all.
     var addresses: AddressGuard?
-    /// Received bytes that no sync has told of.
+    /// Received bytes that no sync has reported.
     var untoldBytes: Int64 = 0
     /// The worker's shares of byte budgets by the last answer, in bytes per second.
     var shares: [String: Int64] = [:]
-    /// What was used of budgets and no sync has told of, by their names.
+    /// The use of budgets that no sync has reported, by budget name.
     var untoldTraffic: [String: Traffic] = [:]
-    /// How long transfers took lately, in nanoseconds; `nil` before the first one ended.
+    /// The recent mean duration of transfers, in nanoseconds; `nil` before the first one ended.
     var meanTime: Int64?
-    /// How long it took lately until a sync that brings news was answered, in nanoseconds; `nil` before the first one was.
+    /// The recent mean time until a prompt sync was answered, in nanoseconds; `nil` before the first answer.
     var roundTrip: Int64?
-    /// Whether the present outage was told of.
+    /// Whether the present outage was logged.
     var hasToldOutage = false
-    /// What the step has asked for so far.
+    /// The effects of the step so far.
     var effects: [MachineEffect] = []
 
     /// A machine that opens a session at its first step.
@@ -53,7 +53,7 @@ struct WorkerMachine: Sendable {
         case .syncFailed(let id, let sequence, let failure): missAnswer(id, sequence, failure, now)
         case .sessionClosed: if case .closing = session { finish() }
         case .job(let name, let news): takeNews(name, news, now)
-        // What was counted leads to nothing by itself: a sync that is due has to tell all of it.
+        // Counts lead to nothing by themselves: the next sync that is due reports all of them.
         case .received(let bytes):
             untoldBytes += bytes
             return []
@@ -91,7 +91,7 @@ struct WorkerMachine: Sendable {
         Double.random(in: 0..<1, using: &random)
     }
 
-    /// Says `stop`, once.
+    /// Ends the machine: asks for `stop`, once.
     mutating func finish() {
         course = .over
         session = .over

@@ -3,17 +3,17 @@ import MusterCore
 import MusterCurl
 import Synchronization
 
-/// The byte budgets that the transfers of this worker keep to: the fleet's, by name, each at the worker's share of it, and the
-/// worker's own.
+/// The byte budgets of this worker's transfers: the fleet's budgets by name, each at the worker's share of it, and the
+/// worker's own budget.
 ///
-/// Every transfer is tied to all budgets that its lease could come under, also to those that have no rate now, so that a limit
-/// that is set while it runs holds from the next sync on.
+/// Every transfer is tied to all budgets that may apply to its lease, including those without a rate now. So a limit that
+/// is set while it runs applies from the next sync on.
 final class BudgetBook: Sendable {
     private struct Entry: Sendable {
         let budget = ByteBudget()
-        /// How many running leases come under it.
+        /// How many running leases it applies to.
         var leases = 0
-        /// Whether the last answer named it.
+        /// Whether the last sync answer named it.
         var isShared = false
 
         var isNeeded: Bool { leases > 0 || isShared }
@@ -21,7 +21,7 @@ final class BudgetBook: Sendable {
 
     private let own: ByteBudget?
     private let entries = Mutex<[String: Entry]>([:])
-    /// Whether there may be something to tell, so that a worker without limits has nothing to look through.
+    /// Whether there may be traffic to report, so that a worker without limits need not search for it.
     private let hasShares = Atomic<Bool>(false)
 
     /// A book without shares.
@@ -31,7 +31,7 @@ final class BudgetBook: Sendable {
         own = bytesPerSecond.map { ByteBudget(bytesPerSecond: $0) }
     }
 
-    /// What the transfers of a lease keep to, until `leave` is called for it.
+    /// The budgets for the transfers of a lease, in use until `leave` is called for it.
     func enter(_ lease: LeaseDocument) -> [ByteBudget] {
         let named = entries.withLock { entries in
             lease.budgetNames.map { name in
@@ -52,7 +52,7 @@ final class BudgetBook: Sendable {
         }
     }
 
-    /// Takes in the worker's shares, all of them: budgets that are not among them don't limit any more.
+    /// Adopts the worker's complete list of shares: budgets that are not in it no longer limit.
     func adopt(_ shares: [BudgetShare]) {
         let rates = Dictionary(shares.map { ($0.name, $0.bytesPerSecond) }) { min($0, $1) }
         entries.withLock { entries in
@@ -66,7 +66,8 @@ final class BudgetBook: Sendable {
         hasShares.store(!shares.isEmpty, ordering: .releasing)
     }
 
-    /// What was used of the shares since the last call, by name; only what was used or waited for at all.
+    /// What was used of the shares since the last call, by budget name. Budgets that were neither used nor waited for are
+    /// left out.
     func takeTraffic() -> [Traffic] {
         guard hasShares.load(ordering: .acquiring) else { return [] }
         return entries.withLock { entries in
@@ -80,7 +81,7 @@ final class BudgetBook: Sendable {
 }
 
 extension LeaseDocument {
-    /// The budgets of the fleet that the work on it could come under; none for work that fetches nothing from a source.
+    /// The fleet's budgets that may apply to the work on the lease; none for work that fetches nothing from a source.
     var budgetNames: [String] {
         guard kind == .fetch else { return [] }
         let named = [group.map(BudgetShare.name(group:)), origin.map(BudgetShare.name(origin:))]

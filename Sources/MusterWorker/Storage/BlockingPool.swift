@@ -8,9 +8,9 @@ import SystemPackage
 /// Work that has begun can't be cancelled; it is waited for by `shutdown()`. A sink whose file system hangs can hold
 /// every thread of its pool: give each sink a pool of its own.
 final class BlockingPool: Sendable {
-    /// Why the pool would not take work.
+    /// Why the pool refused work.
     enum Refusal: Error, Hashable, Sendable {
-        /// More is waiting than the pool has places for.
+        /// More work is waiting than the pool has places for.
         case overloaded
         /// The pool was shut down.
         case stopped
@@ -18,9 +18,9 @@ final class BlockingPool: Sendable {
         case outOfResources(Int32)
     }
 
-    /// What one of the threads is at.
+    /// The current work of one thread.
     private final class Turn: Sendable {
-        /// Since when the call runs that its work is at, by the monotonic clock; `.max` while it has no work.
+        /// The start of the thread's current call, in nanoseconds of the monotonic clock; `.max` while it has no work.
         let since = Atomic<Int64>(.max)
 
         func begin() { since.store(MonotonicClock.now(), ordering: .relaxed) }
@@ -33,7 +33,7 @@ final class BlockingPool: Sendable {
         var head = 0
         var threads: [SystemThread] = []
         var living = 0
-        /// Threads that wait to be rung for, and that nobody has rung for yet.
+        /// Threads that wait for the bell, without those that it is already ringing for.
         var idle = 0
         var stopped = false
         var waiting: [CheckedContinuation<Void, Never>] = []
@@ -44,7 +44,7 @@ final class BlockingPool: Sendable {
             guard head < queue.count else { return nil }
             let work = queue[head]
             head += 1
-            // Amortised: what was taken is dropped once it is the larger half.
+            // Amortized: taken work is removed once it is at least half of the queue.
             if head * 2 >= queue.count {
                 queue.removeFirst(head)
                 head = 0
@@ -89,7 +89,7 @@ final class BlockingPool: Sendable {
         return try result.get()
     }
 
-    /// Runs storage work on one of the threads. That the pool refuses counts as an unavailable sink: nothing was done.
+    /// Runs storage work on one of the threads. A refusal of the pool counts as an unavailable sink: nothing was done.
     func run<Value: Sendable>(
         storage work: @escaping @Sendable () throws(StorageError) -> Value
     ) async throws(StorageError) -> Value {
@@ -108,7 +108,7 @@ final class BlockingPool: Sendable {
         return try result.get()
     }
 
-    /// Leaves `work` to one of the threads; returns why not, if it won't.
+    /// Queues `work` for one of the threads; returns the reason if the pool refuses it.
     func submit(_ work: @escaping @Sendable () -> Void) -> Refusal? {
         let (refusal, isAwaited): (Refusal?, Bool) = state.withLock { state in
             if state.stopped { return (.stopped, false) }
@@ -123,7 +123,7 @@ final class BlockingPool: Sendable {
         return refusal
     }
 
-    /// Takes no more work, lets what waits be done, and returns when every thread has ended.
+    /// Takes no more work, finishes the queued work, and returns when every thread has ended.
     func shutdown() async {
         stop()
         await withCheckedContinuation { continuation in
@@ -138,7 +138,7 @@ final class BlockingPool: Sendable {
             defer { state.threads = [] }
             return state.threads
         }
-        // Every thread is past its last piece of work, so that joining takes no time worth mentioning.
+        // Every thread is past its last piece of work, so joining takes next to no time.
         for thread in threads { thread.join() }
     }
 
@@ -151,20 +151,21 @@ final class BlockingPool: Sendable {
         for _ in 0..<idle { bell.raise() }
     }
 
-    /// Since when the oldest call runs that one of the threads is at, by the monotonic clock; `nil` while none has work.
+    /// The start of the oldest running call, in nanoseconds of the monotonic clock; `nil` while no thread has work.
     var busySince: Int64? {
         let oldest = state.withLock { $0.turns }.map { $0.since.load(ordering: .relaxed) }.min() ?? .max
         return oldest == .max ? nil : oldest
     }
 
-    /// Which turn a thread is at.
+    /// The key under which a thread keeps its `Turn`.
     private static let turnKey: pthread_key_t = {
         var key = pthread_key_t()
         pthread_key_create(&key, nil)
         return key
     }()
 
-    /// Says that the work of this thread goes on: work of many calls does not hang as long as each of them returns. Does nothing on another thread.
+    /// Notes that the work of this thread goes on: work of many calls does not hang as long as each of them returns. Does
+    /// nothing on a thread of no pool.
     static func beat() {
         guard let turn = pthread_getspecific(turnKey) else { return }
         Unmanaged<Turn>.fromOpaque(turn).takeUnretainedValue().begin()
@@ -174,7 +175,7 @@ final class BlockingPool: Sendable {
         let turn = Turn()
         state.withLock { $0.turns.append(turn) }
         pthread_setspecific(Self.turnKey, Unmanaged.passUnretained(turn).toOpaque())
-        // Last, since no work follows.
+        // Cleared at the end: no work of this thread follows.
         defer { pthread_setspecific(Self.turnKey, nil) }
         var isOver = false
         while !isOver {

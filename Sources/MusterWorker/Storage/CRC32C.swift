@@ -5,10 +5,10 @@ import MusterCore
 ///
 /// The value is the standard one: reflected, inverted before and after, 0 for no bytes, `0xE3069283` for `"123456789"`.
 enum CRC32C {
-    /// The checksum of no bytes: what a chunk begins with.
+    /// The checksum of no bytes: the initial value for a chunk.
     static let empty: UInt32 = 0
 
-    /// The checksum of what `crc` is the checksum of, followed by `bytes`.
+    /// Extends the checksum `crc` of some bytes by `bytes` that follow them.
     ///
     /// - Parameters:
     ///   - crc: a value that this function returned, or `empty`.
@@ -27,12 +27,12 @@ enum CRC32C {
         return ~state
     }
 
-    /// The checksum of two pieces in a row, from those of each, without reading either again: the first one's is moved up by the
-    /// length of the second, as a polynomial over GF(2) modulo the Castagnoli one.
+    /// The checksum of two adjacent pieces, computed from their checksums without reading them again: the first checksum
+    /// is shifted by the length of the second piece, as a polynomial over GF(2) modulo the Castagnoli polynomial.
     ///
     /// - Parameter length: of the second piece, in bytes.
     static func combine(_ first: UInt32, _ second: UInt32, length: Int64) -> UInt32 {
-        // Bit 31 is x⁰, so that this is x⁸, by which one byte moves.
+        // Bit 31 is x⁰, so this is x⁸, the shift by one byte.
         var power: UInt32 = 1 << 23
         var shift: UInt32 = 1 << 31
         var rest = UInt64(max(0, length))
@@ -44,7 +44,7 @@ enum CRC32C {
         return product(shift, first) ^ second
     }
 
-    /// The product of two polynomials modulo the Castagnoli one, all of them reflected.
+    /// The product of two polynomials modulo the Castagnoli polynomial, all of them reflected.
     private static func product(_ left: UInt32, _ right: UInt32) -> UInt32 {
         var (left, right, sum) = (left, right, UInt32(0))
         while left != 0 {
@@ -55,14 +55,14 @@ enum CRC32C {
         return sum
     }
 
-    /// The checksum of the whole that chunks make up.
+    /// The checksum of the whole file that the chunks tile.
     static func whole(_ chunks: [FinishedChunk]) -> UInt32 {
         chunks.sorted { $0.range.start < $1.range.start }.reduce(empty) {
             combine($0, $1.crc, length: $1.range.count)
         }
     }
 
-    /// The checksum of what `crc` is the checksum of, followed by `bytes`.
+    /// Extends the checksum `crc` of some bytes by `bytes` that follow them.
     static func extend(_ crc: UInt32, _ bytes: some Sequence<UInt8>) -> UInt32 {
         bytes.withContiguousStorageIfAvailable { extend(crc, UnsafeRawBufferPointer($0)) }
             ?? Array(bytes).withUnsafeBytes { extend(crc, $0) }

@@ -5,9 +5,9 @@ import MusterCore
 struct ContentCheck {
     /// What the check found.
     enum Verdict: Hashable, Sendable {
-        /// All of it is right; the digests are what was computed.
+        /// Everything matches; holds the digests that were computed.
         case good([ContentDigest])
-        /// The size is another one, or these chunks are wrong.
+        /// The size differs, or these chunks are wrong.
         case corrupt([ByteRange], reason: String)
         /// The chunks are right but the digest isn't.
         case digestMismatch(expected: ContentDigest, found: ContentDigest)
@@ -15,11 +15,11 @@ struct ContentCheck {
         case stopped
     }
 
-    /// Whose file it is.
+    /// Which file is checked.
     enum Subject: Hashable, Sendable {
-        /// The part or its copy: digests that were computed as its bytes arrived hold if the checksums do (ADR 4).
+        /// The part or its copy: digests that were computed as its bytes arrived are valid if the checksums match (ADR 4).
         case part
-        /// A file that stands where the task's is to stand: nothing about it is known, and one wrong chunk tells that it isn't ours.
+        /// A file at the task's path: nothing is known about it, and one wrong chunk shows that it isn't the task's.
         case destination
     }
 
@@ -30,7 +30,7 @@ struct ContentCheck {
 
     /// A check of files against `order`; `nil` when its chunks don't tile the file (I3).
     ///
-    /// - Parameter helpers: whose threads hash large files along.
+    /// - Parameter helpers: threads that help to hash large files.
     init?(_ order: FinalizeOrder, helpers: BlockingPool? = nil, watch: FinalizeWatch) {
         let chunks = order.chunks.filter { !$0.range.isEmpty }.sorted { $0.range.start < $1.range.start }
         guard order.size >= 0, ByteRange.tile(chunks.map(\.range), size: order.size) else { return nil }
@@ -56,7 +56,7 @@ struct ContentCheck {
             )
         }
         let known = subject == .part ? order.knownDigests : []
-        // What arrived was wrong already: no need to read it back.
+        // The bytes were wrong when they arrived: no need to read them back.
         if let mismatch = mismatch(known) { return mismatch }
         let wanted = Set(order.expected.map(\.algorithm)).union(order.recorded)
         let scan = ContentScan(

@@ -13,7 +13,7 @@ struct ContentHasher {
 
     private var computations: [Computation]
 
-    /// Begins the digests of `algorithms`; none costs nothing.
+    /// Begins the digests of `algorithms`; an empty set costs nothing.
     init(_ algorithms: Set<DigestAlgorithm>) {
         computations = algorithms.map { algorithm in
             switch algorithm {
@@ -26,7 +26,7 @@ struct ContentHasher {
         }
     }
 
-    /// Goes on with the content's next bytes.
+    /// Processes the content's next bytes.
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         for index in computations.indices {
             switch computations[index] {

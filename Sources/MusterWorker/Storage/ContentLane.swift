@@ -1,7 +1,7 @@
 import MusterCore
 import Synchronization
 
-/// One computation over a file's content, fed with its pieces in order, by one thread after the other.
+/// One computation over a file's content. It gets the pieces in order, from one thread at a time.
 final class ContentLane: Sendable {
     private enum Work {
         case checksums(ChunkChecksums)
@@ -21,7 +21,7 @@ final class ContentLane: Sendable {
         work = Mutex(.digests(hasher))
     }
 
-    /// Goes on with the content's next bytes.
+    /// Processes the content's next bytes.
     func update(_ bytes: UnsafeRawBufferPointer) {
         work.withLock { work in
             switch work {
@@ -36,7 +36,7 @@ final class ContentLane: Sendable {
         }
     }
 
-    /// Whether a chunk was wrong so far; may be asked while another thread updates.
+    /// Whether a wrong chunk was found so far; may be read while another thread updates.
     var isWrong: Bool { hasWrongChunk.load(ordering: .relaxed) }
 
     /// The chunks that were wrong.
@@ -50,12 +50,12 @@ final class ContentLane: Sendable {
     }
 }
 
-/// Compares the chunks of a file with their checksums, as its bytes pass by.
+/// Compares the chunks of a file with their checksums, as its bytes are read.
 struct ChunkChecksums {
     private let chunks: [FinishedChunk]
-    /// The chunk that the next byte is of.
+    /// The index of the chunk that the next byte belongs to.
     private var index = 0
-    /// How many bytes of it have passed, and their checksum.
+    /// How many bytes of that chunk were processed, and their checksum.
     private var count: Int64 = 0
     private var crc = CRC32C.empty
     /// The chunks that were found wrong.
@@ -66,7 +66,7 @@ struct ChunkChecksums {
         self.chunks = chunks
     }
 
-    /// Goes on with the content's next bytes; what is beyond the last chunk is ignored.
+    /// Processes the content's next bytes; bytes beyond the last chunk are ignored.
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes[...]
         while !rest.isEmpty, index < chunks.count {

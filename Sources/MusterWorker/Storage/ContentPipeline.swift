@@ -4,13 +4,14 @@ import Synchronization
 
 /// Hands the pieces of one file to several lanes, on as many threads as there are cores to spare.
 ///
-/// The caller of `run` reads the file into a ring of a few pieces. Each lane sees every piece, in order. Helpers come from a pool
-/// whenever a lane has something to do that nobody does, and leave as soon as there is nothing: a file system that hangs holds none of
-/// them. When the ring is full the reader works on the lanes itself, so that all of it comes to its end without a single helper.
+/// The caller of `run` reads the file into a ring of a few pieces. Each lane sees every piece, in order. Helpers come
+/// from a pool whenever a lane has work that no thread is doing, and leave as soon as there is none: a file system that
+/// hangs holds none of them. When the ring is full the reader works on the lanes itself, so that the work is finished
+/// even without a single helper.
 final class ContentPipeline: Sendable {
-    /// Bytes of a piece: long enough that handing it over costs nothing in comparison.
+    /// Bytes of a piece: large enough that handing it over costs next to nothing.
     private static let pieceBytes = 512 << 10
-    /// Pieces of the ring: they smooth out what reading and hashing differ by.
+    /// Pieces of the ring: they even out the speeds of reading and hashing.
     private static let places = 8
 
     private struct State {
@@ -18,22 +19,22 @@ final class ContentPipeline: Sendable {
         var filled = 0
         /// How many bytes each place of the ring holds.
         var counts = [Int](repeating: 0, count: places)
-        /// For each lane, the piece that it looks at next.
+        /// For each lane, the piece that it processes next.
         var next: [Int]
-        /// For each lane, whether a thread is at it.
+        /// For each lane, whether a thread works on it.
         var isBusy: [Bool]
         /// Helpers that are at work or on their way.
         var helpers = 0
-        /// Whether the reader waits for a lane to get on.
+        /// Whether the reader waits for a lane to advance.
         var isReaderWaiting = false
 
-        /// The lane that is furthest behind, of those that nobody is at and that have a piece to look at.
+        /// Of the lanes that no thread works on and that have a piece to process, the one that is furthest behind.
         var readyLane: Int? {
             next.indices.filter { !isBusy[$0] && next[$0] < filled }.min { next[$0] < next[$1] }
         }
     }
 
-    /// A lane with the piece that it looks at.
+    /// A lane with the piece that it processes.
     private struct Claim {
         let lane: Int
         let place: Int
@@ -52,7 +53,7 @@ final class ContentPipeline: Sendable {
     /// - Parameters:
     ///   - lanes: at least one.
     ///   - pool: where helpers come from.
-    ///   - bell: this pipeline's own.
+    ///   - bell: used by this pipeline only.
     init(lanes: [ContentLane], pool: BlockingPool, bell: EventDescriptor, budget: CoreBudget = .shared) {
         self.lanes = lanes
         self.pool = pool
@@ -64,10 +65,10 @@ final class ContentPipeline: Sendable {
         )
     }
 
-    /// Reads `size` bytes of `file` and returns when every lane has seen them, or `isOver` said that no more is needed; for one
-    /// caller only, whose thread it is.
+    /// Reads `size` bytes of `file` on the calling thread. Returns when every lane has seen them, or when `isOver`
+    /// returns `true`. To be called once.
     ///
-    /// - Returns: `false` when the watch said no.
+    /// - Returns: `false` if the watch stopped it.
     /// - Throws: `partLost` when the file is shorter, or what reading failed with.
     func run(
         _ file: Descriptor,
@@ -103,7 +104,7 @@ final class ContentPipeline: Sendable {
         return true
     }
 
-    /// Works on the lanes, or waits for those who do, until `isEnough`.
+    /// Works on the lanes, or waits for the threads that do, until `isEnough` returns `true`.
     private func work(until isEnough: (State) -> Bool) {
         while true {
             let (isDone, claim) = state.withLock { state -> (Bool, Claim?) in

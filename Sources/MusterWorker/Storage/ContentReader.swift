@@ -2,8 +2,7 @@ import MusterCore
 
 /// Reads a file in bounded pieces, on the calling thread.
 struct ContentReader {
-    /// The most that is held of a file at once, in bytes: it fits the processor's cache, so that what looks at a piece
-    /// finds it there.
+    /// The most bytes of a file that are held at once: a piece fits the processor's cache, so that its consumer finds it there.
     static let pieceBytes = 256 << 10
 
     private let descriptor: Descriptor
@@ -18,7 +17,7 @@ struct ContentReader {
     /// - Parameters:
     ///   - file: the file's name, for the error.
     ///   - mayContinue: asked before each piece.
-    /// - Returns: whether all of it was read; `false` when `mayContinue` said no.
+    /// - Returns: whether all of it was read; `false` if `mayContinue` returned `false`.
     /// - Throws: `partLost` when the file ends before the range does.
     func read(
         _ range: ByteRange,

@@ -1,14 +1,14 @@
 import MusterCore
 import MusterSystem
 
-/// Reads a whole file once and computes what is asked of its content: whether chunks have their checksums, and digests.
+/// Reads a whole file once, compares its chunks with their checksums, and computes digests.
 struct ContentScan {
-    /// Files from this size on are looked at on several cores, if there are several things to compute.
+    /// Files of at least this many bytes are processed on several cores, if there are several things to compute.
     static let sharedBytes: Int64 = 16 << 20
 
     /// What was computed.
     struct Findings: Hashable {
-        /// The chunks that don't have their checksums; at least one of them if the scan was to end with the first.
+        /// The chunks whose checksums are wrong; not always all of them if the scan ends with the first.
         let wrong: [ByteRange]
         /// The digests, if nothing is wrong with the chunks.
         let digests: [ContentDigest]
@@ -18,11 +18,11 @@ struct ContentScan {
     var chunks: [FinishedChunk] = []
     /// The digests to compute.
     var algorithms: Set<DigestAlgorithm>
-    /// Whether to end with the first chunk that is wrong: whose file it is matters, not how much of it is right.
+    /// Whether to end with the first wrong chunk, when the only question is whether it is the task's file.
     var endsWithFirstWrong = false
-    /// Whose threads help with large files.
+    /// Threads that help with large files.
     var helpers: BlockingPool?
-    /// How it is stopped, and what is told of its progress.
+    /// Stops the scan and receives its progress.
     var watch: FinalizeWatch
 
     /// Reads `size` bytes of `file`, which is called `name` in errors.

@@ -15,15 +15,15 @@ final class CoreBudget: Sendable {
         self.cores = max(1, cores)
     }
 
-    /// How many threads a pool of helpers needs: more are never at work beside the job that they help.
+    /// How many threads a pool of helpers needs: no more than that ever work beside the job that they help.
     var helpers: Int { min(max(1, cores - 1), 5) }
 
-    /// Counts a thread that works in any case.
+    /// Counts a thread that works even if no core is free.
     func enter() {
         busy.add(1, ordering: .relaxed)
     }
 
-    /// Counts a thread that would help, if there is a core left for it.
+    /// Counts a thread that would help, if a core is free for it; returns whether one is.
     func tryEnter() -> Bool {
         var known = busy.load(ordering: .relaxed)
         while known < cores {

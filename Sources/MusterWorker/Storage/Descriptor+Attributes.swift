@@ -2,7 +2,7 @@ import CLibisal
 import Glibc
 
 extension Descriptor {
-    /// The value of an extended attribute; none is ENODATA, and more than `limit` bytes of it are ERANGE.
+    /// The value of an extended attribute. Throws ENODATA if there is none, and ERANGE if it has more than `limit` bytes.
     func attribute(_ name: String, limit: Int) throws(SystemError) -> [UInt8] {
         var value = [UInt8](repeating: 0, count: limit)
         let count = with { muster_fgetxattr($0, name, &value, limit) }
@@ -10,8 +10,8 @@ extension Descriptor {
         return Array(value.prefix(count))
     }
 
-    /// Sets an extended attribute, whether there was one of that name or not. It changes nothing else of the file but the time of its last
-    /// change of status.
+    /// Sets an extended attribute, new or existing. Of the rest of the file only the time of its last change of status
+    /// (ctime) changes.
     func setAttribute(_ name: String, to value: [UInt8]) throws(SystemError) {
         guard with({ muster_fsetxattr($0, name, value, value.count, 0) }) == 0 else { throw .last }
     }

@@ -1,7 +1,7 @@
 import CLibisal
 import Glibc
 
-/// Which file it is, whatever its name: the device and the inode.
+/// The identity of a file, whatever its name: the device and the inode.
 struct FileIdentity: Hashable, Sendable {
     /// The file system.
     let device: UInt64
@@ -11,7 +11,7 @@ struct FileIdentity: Hashable, Sendable {
 
 /// What `fstat` tells of a file.
 struct FileStatus: Hashable, Sendable {
-    /// What a name can stand for, as far as it matters here.
+    /// The kinds of entries that are told apart here.
     enum Kind: Hashable, Sendable {
         /// A regular file.
         case file
@@ -22,7 +22,7 @@ struct FileStatus: Hashable, Sendable {
         /// A device, a socket, a pipe.
         case other
 
-        /// What it is, for a person.
+        /// A description for messages.
         var name: String {
             switch self {
             case .file: "a file"
@@ -35,7 +35,7 @@ struct FileStatus: Hashable, Sendable {
 
     /// Which file it is.
     let identity: FileIdentity
-    /// What it is.
+    /// The kind of the entry.
     let kind: Kind
     /// Its size in bytes.
     let size: Int64
@@ -47,7 +47,7 @@ struct FileStatus: Hashable, Sendable {
     let modified: Int64
     let modifiedNanoseconds: Int64
 
-    /// Translates what the system filled in.
+    /// Converts the system's `stat`.
     init(_ status: stat) {
         identity = FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
         kind =
@@ -64,18 +64,18 @@ struct FileStatus: Hashable, Sendable {
         modifiedNanoseconds = Int64(status.st_mtim.tv_nsec)
     }
 
-    /// Whether it is still the file that `earlier` tells of, with the content of then, as far as the system tells.
+    /// Whether it is the same file as `earlier` with the same content, as far as size and modification time tell.
     func isUnchanged(since earlier: FileStatus) -> Bool {
         identity == earlier.identity && size == earlier.size && modified == earlier.modified
             && modifiedNanoseconds == earlier.modifiedNanoseconds
     }
 }
 
-/// Owns an open file and closes it; every call on it that this module needs, in terms of bytes and `SystemError`.
+/// Owns a file descriptor and closes it. Wraps every call on it that this module needs; errors are `SystemError`.
 final class Descriptor: Sendable {
     private let number: Int32
 
-    /// Takes over a descriptor that nobody else closes.
+    /// Takes over a descriptor that no other code closes.
     init(owning number: Int32) {
         self.number = number
     }
@@ -84,8 +84,8 @@ final class Descriptor: Sendable {
         close(number)
     }
 
-    /// Opens something. Where the process or the system has no descriptor left, it waits for a second at the most: others are closed all the
-    /// time. Blocks.
+    /// Opens something. If the process or the system has no descriptor left, tries again for a second at the most: other
+    /// descriptors are closed all the time. Blocks.
     static func patiently(_ open: () -> Int32) throws(SystemError) -> Int32 {
         var waits = 50
         while true {
@@ -104,14 +104,14 @@ final class Descriptor: Sendable {
         return try body(number)
     }
 
-    /// What the file is now.
+    /// The file's current status.
     func status() throws(SystemError) -> FileStatus {
         var status = stat()
         guard fstat(number, &status) == 0 else { throw .last }
         return FileStatus(status)
     }
 
-    /// Writes all of `bytes` at `offset`, however often the system stops short.
+    /// Writes all of `bytes` at `offset`, also after short writes.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         var rest = bytes[...]
         var position = offset
@@ -122,7 +122,7 @@ final class Descriptor: Sendable {
                 rest = rest.dropFirst(written)
                 position += Int64(written)
             } else if written == 0 {
-                // POSIX allows it; without this a device that accepts nothing would be asked forever.
+                // POSIX allows 0; without this check a device that accepts nothing would be asked forever.
                 throw SystemError(EIO)
             } else if errno != EINTR {
                 throw .last
@@ -139,7 +139,7 @@ final class Descriptor: Sendable {
         try result.get()
     }
 
-    /// Reads into `buffer` from `offset` until it is full or the file ends; returns how many bytes there are.
+    /// Reads into `buffer` from `offset` until it is full or the file ends; returns how many bytes were read.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
         var count = 0
         while count < buffer.count {
@@ -159,7 +159,7 @@ final class Descriptor: Sendable {
 
     /// Sets the modification time to a whole second since 1970; it is durable after `synchronize()`.
     func setModificationTime(_ seconds: Int64) throws(SystemError) {
-        // UTIME_OMIT, a macro that Swift does not import: the time of the last access stays.
+        // UTIME_OMIT, a macro that Swift does not import, leaves the time of the last access as it is.
         let unchanged = timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2)
         let times = [unchanged, timespec(tv_sec: Int(seconds), tv_nsec: 0)]
         guard futimens(number, times) == 0 else { throw .last }
@@ -172,7 +172,7 @@ final class Descriptor: Sendable {
         }
     }
 
-    /// Makes the content and everything about it durable; of a directory, its entries.
+    /// Makes the content and the metadata durable; for a directory, its entries.
     func synchronize() throws(SystemError) {
         while fsync(number) != 0 {
             guard errno == EINTR else { throw .last }
@@ -206,7 +206,7 @@ final class Descriptor: Sendable {
     /// Whether it is on a mount that can only be read.
     func isReadOnly() throws(SystemError) -> Bool { try fileSystem().f_flag & UInt(ST_RDONLY) != 0 }
 
-    /// Whether the file system has an inode left for another file of an unprivileged process; some count none.
+    /// Whether the file system has an inode left for another file of an unprivileged process; `true` if it doesn't count inodes.
     func hasInodes() throws(SystemError) -> Bool {
         let space = try fileSystem()
         return space.f_files == 0 || space.f_favail > 0
@@ -220,9 +220,10 @@ final class Descriptor: Sendable {
         return space
     }
 
-    /// Gives `other`, an empty file, all of this one's content without copying it, each with a life of its own from then on.
+    /// Clones all of this file's content into `other`, an empty file, without copying it; later writes to one don't
+    /// change the other.
     ///
-    /// - Returns: `false` where the file system has no such thing.
+    /// - Returns: `false` if the file system can't clone.
     func clone(to other: Descriptor) throws(SystemError) -> Bool {
         while muster_clone(other.number, number) != 0 {
             switch errno {
@@ -234,10 +235,10 @@ final class Descriptor: Sendable {
         return true
     }
 
-    /// Asks the system to copy up to `length` bytes at `offset` to the same place of `other`, without passing through
-    /// us.
+    /// Asks the system to copy up to `length` bytes at `offset` to the same place of `other`, without passing them
+    /// through this process.
     ///
-    /// - Returns: how many bytes it copied; 0 at the end of the file, and on file systems that pretend not to have any.
+    /// - Returns: how many bytes it copied; 0 at the end of the file, and on file systems that wrongly report it.
     func copy(to other: Descriptor, at offset: Int64, length: Int) throws(SystemError) -> Int {
         var from = offset
         var to = offset

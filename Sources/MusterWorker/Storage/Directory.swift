@@ -10,11 +10,11 @@ final class Directory: Sendable {
 
     /// How a file is moved to a name that may be taken.
     enum Move: Hashable, Sendable {
-        /// EEXIST if the name is taken: one caller is first.
+        /// EEXIST if the name is taken, so that only one caller succeeds.
         case exclusive
-        /// Takes the place of what has the name.
+        /// Replaces the file that has the name.
         case replacing
-        /// What has the name gets ours.
+        /// The two files swap their names.
         case exchanging
     }
 
@@ -29,7 +29,7 @@ final class Directory: Sendable {
         try self.init(Descriptor(owning: number))
     }
 
-    /// Opens the directory `name` in this one. A link, or what is no directory, is ENOTDIR.
+    /// Opens the directory `name` in this one. Throws ENOTDIR for a link and for anything else that is no directory.
     func directory(_ name: String) throws(SystemError) -> Directory {
         let number = try Descriptor.patiently {
             descriptor.with { openat($0, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
@@ -46,17 +46,17 @@ final class Directory: Sendable {
 
     /// What opening a file does if it is missing or there already.
     enum Creation: Hashable, Sendable {
-        /// Missing is ENOENT; the file is opened for reading.
+        /// A missing file is ENOENT; the file is opened for reading.
         case never
-        /// Missing is ENOENT; the file is opened for reading and writing.
+        /// A missing file is ENOENT; the file is opened for reading and writing.
         case neverForWriting
-        /// There already is EEXIST; the file is opened for reading and writing.
+        /// An existing file is EEXIST; the file is opened for reading and writing.
         case always
     }
 
     /// Opens the regular file `name`. A link is ELOOP; anything else that is no regular file is EINVAL.
     func file(_ name: String, creation: Creation) throws(SystemError) -> (descriptor: Descriptor, status: FileStatus) {
-        // O_NONBLOCK means nothing to a regular file, and keeps a pipe that somebody put there from holding us forever.
+        // O_NONBLOCK means nothing to a regular file, and keeps a pipe with this name from blocking us forever.
         let common = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
         let flags =
             switch creation {
@@ -76,14 +76,14 @@ final class Directory: Sendable {
         return (opened, status)
     }
 
-    /// Why nothing new can be made here, as far as that can be told.
+    /// Adds to the error of making an entry whether the file system is out of inodes.
     private func making(_ error: SystemError) -> SystemError {
         var error = error
         error.isForInodes = error.isLackOfRoom && (try? descriptor.hasInodes()) == false
         return error
     }
 
-    /// What `name` stands for; `nil` when there is nothing.
+    /// The status of `name`; `nil` if there is no such entry.
     func status(of name: String) throws(SystemError) -> FileStatus? {
         var status = stat()
         guard descriptor.with({ fstatat($0, name, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {
@@ -93,7 +93,8 @@ final class Directory: Sendable {
         return FileStatus(status)
     }
 
-    /// Whether nothing stands at `path` below it, as far as one call can tell: where it can't, or there is a link on the way, the answer is no.
+    /// Whether nothing stands at `path` below it. A single call decides: `false` if it can't tell, or if there is a link
+    /// on the way.
     func isFree(_ path: String) -> Bool {
         let number = descriptor.with { muster_open_unlinked($0, path) }
         guard number < 0 else {
@@ -110,7 +111,7 @@ final class Directory: Sendable {
         return false
     }
 
-    /// Removes the directory `name`; returns whether it is gone. ENOTEMPTY counts as not.
+    /// Removes the directory `name`; returns whether it is gone, `false` if it is not empty.
     func removeDirectory(_ name: String) throws(SystemError) -> Bool {
         if descriptor.with({ unlinkat($0, name, AT_REMOVEDIR) }) == 0 { return true }
         switch errno {
@@ -120,18 +121,19 @@ final class Directory: Sendable {
         }
     }
 
-    /// Fails as ESTALE once the directory itself was removed: nothing can be moved out of it or into it any more, for good.
+    /// Throws ESTALE once the directory itself was removed: nothing can be moved out of it or into it ever again.
     func refuseIfRemoved() throws(SystemError) {
         guard try descriptor.status().links > 0 else { throw SystemError(ESTALE) }
     }
 
-    /// The error, but ESTALE in place of ENOENT where the directory itself was removed.
+    /// The error, but ESTALE instead of ENOENT if the directory itself was removed.
     func cause(of error: SystemError) -> SystemError {
         guard error.number == ENOENT, (try? descriptor.status().links) == 0 else { return error }
         return SystemError(ESTALE)
     }
 
-    /// Moves the file `name` to `directory` under the same name. Where that is taken, the one here is deleted.
+    /// Moves the file `name` to `directory` under the same name. If that is taken, deletes the file here; a missing file
+    /// is no error.
     func handBack(_ name: String, to directory: Directory) throws(SystemError) {
         do {
             try moveExclusively(name, to: name, in: directory)
@@ -146,8 +148,8 @@ final class Directory: Sendable {
 
     /// Moves the file `name` to `newName` in `directory`; EEXIST if that is taken.
     ///
-    /// NFS, for one, has no exclusive rename. A second name is exclusive as well: a process that dies before the first one is removed leaves one file
-    /// with two names.
+    /// Some file systems, such as NFS, have no exclusive rename. There a second name (a hard link) is used, which is
+    /// exclusive as well: a process that dies before it removes the first name leaves one file with two names.
     func moveExclusively(_ name: String, to newName: String, in directory: Directory) throws(SystemError) {
         do {
             try move(name, to: newName, in: directory, .exclusive)
@@ -181,7 +183,7 @@ final class Directory: Sendable {
 
     /// Every name in the directory, but `.` and `..`, in no order.
     func names() throws(SystemError) -> [String] {
-        // A directory of its own, since reading moves the position of all who share the descriptor.
+        // A descriptor of its own, since reading moves the position of all users of a shared one.
         let number = try Descriptor.patiently {
             descriptor.with { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         }

@@ -1,12 +1,12 @@
 import Glibc
 import Synchronization
 
-/// Makes what was written to a sink durable, for many askers at once.
+/// Makes what was written to a sink durable, for many requests at once.
 ///
 /// While one sync runs, further requests gather, and the next sync serves them all. When a request is answered,
-/// whatever was written before it was made is on storage (I4).
+/// everything written before it was made is on storage (I4).
 final class DurableSync: Sendable {
-    /// From how many distinct files on one `syncfs` is cheaper than a sync for each.
+    /// The least number of distinct files for which one `syncfs` is cheaper than a sync for each.
     static let filesForWholeSync = 4
 
     private enum Target {
@@ -35,15 +35,14 @@ final class DurableSync: Sendable {
         self.pool = pool
     }
 
-    /// Makes durable everything that was written to `part` before the call, by anyone, and checks that it is still
-    /// there.
+    /// Makes durable everything that was written to `part` before the call, by any writer, and checks that the part still exists.
     ///
     /// - Throws: the failure of the sync, which sticks to the part; `partLost` when it was deleted or cut (F19).
     func makeDurable(_ part: PartFile) async throws(StorageError) {
         try await request(.part(part))
     }
 
-    /// Makes durable what names there are in `directories`.
+    /// Makes the entries of `directories` durable.
     func makeDurable(_ directories: [Directory]) async throws(StorageError) {
         guard !directories.isEmpty else { return }
         try await request(.directories(directories))
@@ -91,7 +90,7 @@ final class DurableSync: Sendable {
 
     private func serve(_ batch: [Request]) {
         do {
-            // Else what is synced may be a file system that nobody reaches any more.
+            // Otherwise the sync may go to a file system that is no longer at the sink's path.
             try sink.check()
         } catch {
             for request in batch { request.continuation.resume(returning: .failure(error)) }
@@ -102,7 +101,7 @@ final class DurableSync: Sendable {
         for request in batch {
             switch request.target {
             case .part(let part):
-                // What fails sticks to the part, which says so below.
+                // A failure sticks to the part, which reports it below.
                 _ = try? part.share()
                 files.insert(ObjectIdentifier(part))
             case .directories(let directories): files.formUnion(directories.map { ObjectIdentifier($0) })
@@ -129,7 +128,7 @@ final class DurableSync: Sendable {
             return nil
         } catch {
             let failure = error.inSink("syncing the file system of \(sink.path)")
-            // The kernel tells once, and not of which file: every open part may have lost bytes.
+            // The kernel reports the failure once, and without the file: every open part may have lost bytes.
             sink.registry.spoil(failure)
             return failure
         }
@@ -168,8 +167,7 @@ final class DurableSync: Sendable {
         }
     }
 
-    /// Whether `syncfs` reports what could not be written: Linux does since 5.8, before that it only said that it
-    /// tried.
+    /// Whether `syncfs` reports write errors: Linux does so since 5.8; before that it only said that it tried.
     static let wholeSyncReportsErrors: Bool = {
         var system = utsname()
         guard uname(&system) == 0 else { return false }

@@ -3,23 +3,23 @@ import MusterCore
 
 /// Judges what stands at a task's path before anything is fetched for it (`ifExists`).
 ///
-/// Reached component by component without following links, as the finished file will be. Nothing is changed, but that a file which is
-/// the content says from then on whose it is (adr/0014).
+/// The path is opened component by component without following links, as for the finished file. Nothing is changed,
+/// except that a file with the content is marked as the task's (adr/0014).
 ///
-/// What it finds may be the task's own: a worker that died between the rename and its report leaves the file in place, and the lease
-/// that comes next is a fetch again if the file was one chunk. Such a lease is fenced. A job that would end a task because something
-/// stands at its path (`fail`) must go on with a fenced lease: the `Finalizer` tells then.
+/// The file found may be the task's own: a worker that died between the rename and its report leaves the file in place,
+/// and the next lease is a fetch again if the file was one chunk. Such a lease is fenced. A job that would end a task
+/// because a file stands at its path (`fail`) must go on under a fenced lease: the `Finalizer` decides then.
 struct ExistingFile: Sendable {
     /// What stands at the path.
     enum Verdict: Hashable, Sendable {
-        /// Nothing: neither a file nor, perhaps, the directory that it would be in.
+        /// No file; its directory may be missing, too.
         case absent
-        /// A regular file that is the content; durable, so that it may be reported as finished. `digests` are those that were
-        /// computed: none where size and modification time decided.
+        /// A regular file with the content. It is durable, so that it may be reported as finished. `digests` are those
+        /// that were computed: none if size and modification time decided.
         case matches(size: Int64, digests: [ContentDigest])
-        /// Anything else, or a file of which nothing tells that it is the content.
+        /// Anything else, or a file that can't be shown to have the content.
         case differs(reason: String)
-        /// `mayContinue` said no.
+        /// `mayContinue` returned `false`.
         case stopped
     }
 
@@ -30,8 +30,8 @@ struct ExistingFile: Sendable {
     /// Looks at files of one sink.
     ///
     /// - Parameters:
-    ///   - pool: where files are read.
-    ///   - helpers: whose threads hash large files along.
+    ///   - pool: the threads that read files.
+    ///   - helpers: threads that help to hash large files.
     init(sink: SinkDirectory, pool: BlockingPool, helpers: BlockingPool? = nil) {
         self.sink = sink
         self.pool = pool
@@ -40,18 +40,18 @@ struct ExistingFile: Sendable {
 
     /// Compares what stands at `path` with the content that the task is to have.
     ///
-    /// With digests the file is read, unless its size tells already; without any, size and modification time must both be known
-    /// and equal, the latter in whole seconds.
+    /// With digests the file is read, unless its size already differs. Without digests, size and modification time must
+    /// both be known and equal, the latter in whole seconds.
     ///
     /// - Parameters:
-    ///   - path: where the task's file shall stand.
+    ///   - path: where the task's file is to stand.
     ///   - size: the content's size in bytes, if it is known.
-    ///   - digests: what is expected; each must hold.
-    ///   - recorded: further digests to compute on the way if the file has to be read anyway.
+    ///   - digests: the expected digests; all must match.
+    ///   - recorded: further digests to compute if the file has to be read anyway.
     ///   - lastModified: the content's modification time in seconds since 1970, if it is known.
-    ///   - mark: what a file that matches is marked with.
-    ///   - watch: how this is stopped, and what is told of its progress.
-    /// - Throws: `symbolicLink` when the path leads through a link, and what the sink failed with.
+    ///   - mark: the mark to write to a file that matches.
+    ///   - watch: stops the check and receives its progress.
+    /// - Throws: `symbolicLink` when the path leads through a link, and the failures of the sink.
     func check(
         path: DestinationPath,
         size: Int64?,
@@ -170,7 +170,7 @@ struct ExistingFile: Sendable {
         return .matches(size: status.size, digests: findings.digests)
     }
 
-    /// It counts as finished from now on, no matter who wrote it (I8).
+    /// The file counts as finished from now on, whichever process wrote it (I8).
     private func makeDurable(_ file: Descriptor, _ place: SinkPlace, _ path: DestinationPath) throws(StorageError) {
         do {
             try file.synchronize()
@@ -182,7 +182,7 @@ struct ExistingFile: Sendable {
 }
 
 extension Descriptor {
-    /// What the file is now; a failure is the sink's.
+    /// The file's current status; a failure counts as the sink's.
     fileprivate func statusInSink(_ name: String) throws(StorageError) -> FileStatus {
         do {
             return try status()

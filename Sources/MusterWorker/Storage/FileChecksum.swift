@@ -1,11 +1,11 @@
 import Glibc
 
-/// Tells whether a file that stands somewhere is still what was put there.
+/// Computes checksums of files, to detect whether a file is still what was put there.
 public enum FileChecksum {
-    /// Reads a file once, and lets others run between its pieces.
+    /// Reads a file once, and yields to other tasks between its pieces.
     ///
     /// - Returns: CRC32C of its content.
-    /// - Throws: what opening or reading it fails with; `CancellationError` where the task is cancelled.
+    /// - Throws: the error of opening or reading it; `CancellationError` if the task is cancelled.
     public static func crc32c(of path: String) async throws -> UInt32 {
         let file = Descriptor(owning: try Descriptor.patiently { open(path, O_RDONLY | O_CLOEXEC) })
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: ContentReader.pieceBytes, alignment: 64)

@@ -2,51 +2,52 @@ import Crypto
 import Glibc
 import MusterCore
 
-/// Whose a file is that Muster put in place, as it is written into the file itself (adr/0014): an extended attribute, whose name is
-/// derived from the task's path, since one inode can stand at several paths.
+/// The owner of a file that Muster put in place, as it is written into the file itself (adr/0014): an extended attribute,
+/// whose name is derived from the task's path, since one inode can stand at several paths.
 ///
-/// It is what a purge needs to tell the file of a task that was cancelled in the very moment from whatever else may stand there.
+/// A purge needs it to tell the file of a task that was cancelled at that very moment from any other file that may stand there.
 struct FileMark: Hashable, Sendable {
     /// The task that a file belongs to.
     struct Owner: Hashable, Sendable {
-        /// The database that the task is in; numbers of tasks say nothing beyond it.
+        /// The database that the task is in; task numbers are unique only within it.
         var installation: String
         /// The task.
         var task: TaskID
     }
 
-    /// What shows that nobody has written to a file since it was marked.
+    /// What shows whether a file was written to since it was marked.
     struct State: Hashable, Sendable {
         /// Its size in bytes.
         var size: Int64
         /// When its content was last changed, in nanoseconds since 1970.
         var modified: Int64
 
-        /// What a file is like now.
+        /// The current state of a file.
         init(_ status: FileStatus) {
             size = status.size
             modified = status.modified &* 1_000_000_000 &+ status.modifiedNanoseconds
         }
 
-        /// What a mark says.
+        /// The state that a mark records.
         init(size: Int64, modified: Int64) {
             self.size = size
             self.modified = modified
         }
     }
 
-    /// Whose it is.
+    /// The task that the file belongs to.
     var owner: Owner
-    /// The content version of the task that it is.
+    /// The task's content version in the file.
     var version: Int32
-    /// Whether it stood there already, so that it is not the task's to delete unless it is asked to.
+    /// Whether the file stood there already, or replaced one that did. It is then not deleted with the task, unless that
+    /// is asked for.
     var isAdopted = false
-    /// What the file was like when it was marked; `nil` of one that is still to be.
+    /// The state of the file when it was marked; `nil` before that.
     var state: State?
-    /// Whether another installation counts on the file since.
+    /// Whether another installation counts on the file by now.
     var isCountedOn = false
 
-    /// The most bytes that a mark has; what is longer is none of ours.
+    /// The most bytes that a mark has; a longer attribute is not Muster's.
     private static let limit = 256
 
     /// The mark of a file under the path of its task.
@@ -70,15 +71,15 @@ struct FileMark: Hashable, Sendable {
         state = State(size: size, modified: modified)
     }
 
-    /// `<installation>/<task>/<version>/<size>/<nanoseconds>`, with `/adopted` behind it if it is.
+    /// `<installation>/<task>/<version>/<size>/<nanoseconds>`, followed by `/adopted` if it is adopted.
     func text(_ state: State) -> String {
         "\(owner.installation)/\(owner.task)/\(version)/\(state.size)/\(state.modified)" + (isAdopted ? "/adopted" : "")
     }
 
-    /// Whether the owner put the file there itself, and nobody has written to it or counts on it since.
+    /// Whether the owner itself put the file there, the file is unchanged since, and no other installation counts on it.
     func isIntact(_ status: FileStatus) -> Bool { !isAdopted && !isCountedOn && state == State(status) }
 
-    /// The attribute's name: 64 bits of the path's SHA-256, since names are short.
+    /// The attribute's name: 64 bits of the path's SHA-256, since attribute names are short.
     static func attribute(of path: DestinationPath) -> String {
         let digest = SHA256.hash(data: Array(path.string.utf8))
         return "user.muster." + String(digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }, radix: 16)
@@ -92,7 +93,8 @@ struct FileMark: Hashable, Sendable {
         return mark
     }
 
-    /// The name of the attribute with which another installation says that it has counted the file: it holds that one's UUID.
+    /// The name of the attribute in which another installation records that it counts on the file; it holds the UUID of
+    /// that installation.
     private static func attribute(ofCountersAt path: DestinationPath) -> String { attribute(of: path) + ".counted" }
 
     /// Whether an open file is marked as another installation's.
@@ -101,9 +103,10 @@ struct FileMark: Hashable, Sendable {
         return found.owner.installation != owner.installation
     }
 
-    /// What became of a file that stood at a path already.
+    /// What became of a file that already stood at a path.
     enum Adoption: Hashable, Sendable {
-        /// It stands there, and says whose it is: ours from now on, or another installation's as before (I18), which leaves it alone from now on.
+        /// It stands there with a mark: as the owner's from now on, or as another installation's as before (I18), which
+        /// leaves it alone from now on.
         case marked
         /// It does not stand there any more.
         case gone
@@ -111,9 +114,9 @@ struct FileMark: Hashable, Sendable {
         case refused
     }
 
-    /// Marks a file that stands at a path as the owner's from now on: as adopted, unless the owner itself put it there. Somebody may be
-    /// about to delete it, as what is left of another task: that process looks at the mark after it has taken the file out of its place, so that
-    /// afterwards it either is the owner's or is gone.
+    /// Marks a file that stands at a path as the owner's from now on: as adopted, unless the owner itself put it there.
+    /// Another process may be about to delete it as a remnant of another task. That process checks the mark after it has
+    /// moved the file away from its path, so that after this call the file is either the owner's or gone.
     func adopt(
         _ file: Descriptor,
         _ identity: FileIdentity,
@@ -126,7 +129,7 @@ struct FileMark: Hashable, Sendable {
         let isStrangers = found.map { $0.owner.installation != owner.installation } ?? false
         mark.state = found?.state
         if isStrangers {
-            // Where that can't be written, since the file is another user's, it is counted all the same.
+            // If the attribute can't be written because the file is another user's, the file counts as the task's all the same.
             let counter = Array(owner.installation.utf8)
             let isWritten = (try? file.setAttribute(Self.attribute(ofCountersAt: path), to: counter)) != nil
             if isWritten { try file.synchronize() }
@@ -136,7 +139,8 @@ struct FileMark: Hashable, Sendable {
         return try place.directory.status(of: place.name)?.identity == identity ? .marked : .gone
     }
 
-    /// Writes it into an open file. Returns whether it is there now: not every file system has attributes, and not every file is ours.
+    /// Writes the mark into an open file. Returns whether it is there now: not every file system has attributes, and not
+    /// every file is ours.
     func write(to file: Descriptor, path: DestinationPath) -> Bool {
         guard let status = try? file.status() else { return false }
         return (try? file.setAttribute(Self.attribute(of: path), to: Array(text(State(status)).utf8))) != nil

@@ -1,7 +1,7 @@
 import MusterAPI
 import MusterCore
 
-/// A complete part that shall become the task's file: what a finalize lease, or a lease over a whole file, asks for.
+/// A complete part that is to become the task's file: what a finalize lease, or a lease over a whole file, asks for.
 struct FinalizeOrder: Hashable, Sendable {
     /// The task.
     var task: TaskID
@@ -9,7 +9,7 @@ struct FinalizeOrder: Hashable, Sendable {
     var version: Int32
     /// The lease under which it is done (I1).
     var epoch: LeaseEpoch
-    /// Where the file shall stand.
+    /// Where the file is to stand.
     var path: DestinationPath
     /// Its size in bytes.
     var size: Int64
@@ -17,24 +17,24 @@ struct FinalizeOrder: Hashable, Sendable {
     var chunks: [FinishedChunk]
     /// The digests that it must have.
     var expected: [ContentDigest]
-    /// Digests to compute besides, only to be recorded.
+    /// Further digests to compute, only to be recorded.
     var recorded: Set<DigestAlgorithm>
-    /// Whether a lease on this content version was ever lost: a fresh inode is needed (I8), and a file with this content that
-    /// stands at the path may be what a predecessor put there.
+    /// Whether a lease on this content version was ever lost. If so, a fresh inode is needed (I8), and a file with this
+    /// content at the path may have been put there by a predecessor.
     var fenced: Bool
-    /// What becomes of a file that stands at the path already (`Placement+Destination.swift`).
+    /// What to do about a file that already stands at the path (`Placement+Destination.swift`).
     var ifExists: ExistingFileRule
     /// The modification time that the file gets, in seconds since 1970; `nil` leaves it as it is.
     var modificationTime: Int64?
-    /// Digests that were computed from the bytes as they arrived, those whose checksums are in `chunks`. They are not computed
-    /// again: that the part still has the same checksums proves that it holds the bytes that were hashed (ADR 4).
+    /// Digests that were computed from the bytes as they arrived. They are not computed again: if the part still has the
+    /// checksums in `chunks`, it holds the bytes that were hashed (ADR 4).
     var knownDigests: [ContentDigest]
-    /// A finished file of the sink that the new one is made of, in place of the part (`Placement+Held.swift`).
+    /// A finished file of the sink to make the new one from, instead of the part (`Placement+Held.swift`).
     var held: DestinationPath?
-    /// What the file is marked with (adr/0014); not at all, if nobody said which installation the task is of.
+    /// The mark for the file (adr/0014); `nil` if the installation of the task is unknown.
     var mark: FileMark?
 
-    /// An order.
+    /// An order; its mark follows from `installation`, `task` and `version`.
     init(
         task: TaskID,
         version: Int32,
@@ -75,18 +75,20 @@ struct FinalizeOrder: Hashable, Sendable {
 
 /// What became of an order.
 enum FinalizeOutcome: Hashable, Sendable {
-    /// The file stands, durable, its bytes checked (I8): at its path, or at `finished.path` where that was taken and the rule is
-    /// `rename`. To be reported as `done` with `finished`.
+    /// The file is in place, durable and verified (I8): at its path, or at `finished.path` if that was taken and the rule
+    /// is `rename`. To be reported as `done` with `finished`.
     case inPlace(Report.Finished)
-    /// The part doesn't hold what was fetched: these ranges are wrong, all of it where the size or the tiling is. The
-    /// task starts over, as after a changed content. Or the file that it was to be made of is not what it was taken for.
+    /// The part doesn't hold what was fetched: these ranges are wrong, or the whole file if the size or the tiling is
+    /// wrong. The task starts over, as after a changed content. The same if the `held` file doesn't have the expected
+    /// content.
     case corrupt([ByteRange], reason: String)
     /// The bytes are those that were fetched, but not those that the caller expects.
     case digestMismatch(expected: ContentDigest, found: ContentDigest)
-    /// A file that says that it is the task's stands at the path, whole, with another content of the same version: a lease that was lost put it there, and
-    /// nobody heard of it. The task starts over, as after a changed content; its next version replaces what its last one left.
+    /// An intact file at the path is marked as the task's, but has another content of the same version: the job of a lost
+    /// lease put it there and could not report it. The task starts over, as after a changed content; its next version
+    /// replaces that file.
     case overtaken(String)
-    /// `mayContinue` said no, or a later lease took over. Nothing was put in place and there is nothing to report.
+    /// `mayContinue` returned `false`, or a later lease took over. Nothing was put in place and there is nothing to report.
     case stopped
 
     /// The failure to report, if it is one.
@@ -103,7 +105,7 @@ enum FinalizeOutcome: Hashable, Sendable {
     }
 }
 
-/// How the client of long work is kept informed, and how it stops that work.
+/// Reports the progress of long work to its client, and lets the client stop it.
 struct FinalizeWatch: Sendable {
     /// Whether the work is still wanted: the session is trusted and the lease is held. Asked before every piece that is
     /// read, and directly before the file is put in place.
@@ -111,7 +113,7 @@ struct FinalizeWatch: Sendable {
     /// Told how many bytes of the file have been read so far; called from a storage thread, for each piece.
     var verified: @Sendable (Int64) -> Void
 
-    /// A watch; by default nobody watches and nothing stops.
+    /// A watch; by default progress is ignored and nothing stops the work.
     init(
         mayContinue: @escaping @Sendable () -> Bool = { true },
         verified: @escaping @Sendable (Int64) -> Void = { _ in }

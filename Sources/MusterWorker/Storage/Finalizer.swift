@@ -3,8 +3,8 @@ import MusterCore
 
 /// Puts complete parts in place (`docs/protocol.md`, "Files"), on the threads of a pool.
 ///
-/// Each step can be done again after a crash between any two (I8): verify; copy to a fresh inode where the lease is
-/// fenced; sync the data; move without overwriting; sync the directories; only then there is an outcome to be reported.
+/// Each step can be repeated after a crash between any two (I8): verify; copy to a fresh inode if the lease is fenced;
+/// sync the data; move without overwriting; sync the directories. Only then is there an outcome to be reported.
 final class Finalizer: Sendable {
     private let sink: SinkDirectory
     private let pool: BlockingPool
@@ -15,8 +15,8 @@ final class Finalizer: Sendable {
     /// A finalizer of one sink.
     ///
     /// - Parameters:
-    ///   - pool: where files are read and moved.
-    ///   - helpers: whose threads hash large files along; without it each file has one thread.
+    ///   - pool: the threads that read and move files.
+    ///   - helpers: threads that help to hash large files; without them each file has one thread.
     init(sink: SinkDirectory, pool: BlockingPool, helpers: BlockingPool? = nil, sync: DurableSync) {
         self.helpers = helpers
         self.sink = sink
@@ -35,7 +35,7 @@ final class Finalizer: Sendable {
         return try result.get()
     }
 
-    /// Whether the file that an order's is to be made of is there, and has its content. The order's own try finds out why not.
+    /// Whether the `held` file of an order exists and has the order's content. If it doesn't, carrying out the order tells why.
     func isThere(_ order: FinalizeOrder) async -> Bool {
         let found = try? await pool.run { [sink] () throws(StorageError) -> Bool in
             var placement = try Placement(sink: sink, watch: FinalizeWatch(), isSynchronized: false)
@@ -46,7 +46,7 @@ final class Finalizer: Sendable {
 
     /// Carries out many orders, of small files, with one sync of their data and one of their directories.
     ///
-    /// - Parameter watch: for all of them together; `verified` is told of each file on its own.
+    /// - Parameter watch: for all orders together; `verified` is called for each file on its own.
     /// - Returns: an outcome for each order, at its index. An order that failed does not hold up the others.
     func finalize(
         _ orders: [FinalizeOrder],
@@ -73,7 +73,7 @@ final class Finalizer: Sendable {
         return results
     }
 
-    /// One sync for all parts, after their times were set. Returns what the files were before it of which others are to be made.
+    /// Syncs all parts at once, after it has set their times. Returns the status of the orders' `held` files before the sync.
     private func synchronize(
         _ orders: [FinalizeOrder]
     ) async throws(StorageError) -> [DestinationPath: FileStatus] {
@@ -96,7 +96,7 @@ final class Finalizer: Sendable {
         let directories: [Directory]
     }
 
-    /// Places the first of the orders, at least one: as many as there are descriptors for their directories.
+    /// Places the first orders, at least one: as many as there are descriptors for their directories.
     private func place(
         _ orders: [FinalizeOrder], isSynchronized: Bool, _ standing: [DestinationPath: FileStatus], watch: FinalizeWatch
     ) -> [Placed] {
@@ -125,7 +125,7 @@ final class Finalizer: Sendable {
         do {
             try await sync.makeDurable(Array(distinct.values))
         } catch {
-            // Without the directories nothing that was moved is sure to be there; what wasn't moved keeps its outcome.
+            // If the directories aren't synced, no move is sure to last; an order that moved nothing keeps its outcome.
             return placed.map { $0.directories.isEmpty ? $0.result : .failure(error) }
         }
         return placed.map(\.result)

@@ -1,10 +1,10 @@
 import Glibc
 import Synchronization
 
-/// Room on the file system of a sink that its files don't take, since the private database needs it (adr/0023): without it files that come at hundreds of
-/// megabytes a second fill the disk before anything can be done for the database.
+/// Room on a sink's file system that is kept free of files because the private database needs it (adr/0023): without it,
+/// files that arrive at hundreds of megabytes a second fill the disk before anything can be done for the database.
 final class KeptRoom: Sendable {
-    /// After so many written bytes it is looked again.
+    /// After this many written bytes the free room is checked again.
     private static let period: Int64 = 1 << 20
 
     private let bytes: Int64
@@ -16,32 +16,32 @@ final class KeptRoom: Sendable {
         self.bytes = bytes
     }
 
-    /// What files may still occupy, and what the file system has in all.
+    /// The bytes that files may still occupy, and the total bytes of the file system.
     func left(_ descriptor: Descriptor) throws(SystemError) -> (free: Int64, whole: Int64) {
         let room = try descriptor.room()
         return (max(0, room.free - bytes), room.whole)
     }
 
-    /// Refuses all writes where no more is free than is kept.
+    /// Throws `full` if no more is free than is kept.
     func check(_ descriptor: Descriptor) throws(StorageError) {
         guard bytes > 0, let room = try? left(descriptor), room.free == 0 else { return }
         throw .full(.init("what is free is kept for the database", errno: ENOSPC))
     }
 
-    /// Some bytes are about to be written that were not reserved: looks now and then whether they may be.
+    /// Counts bytes without reserved storage that are about to be written, and checks the room once per `period`.
     func use(_ count: Int, _ descriptor: Descriptor) throws(StorageError) {
         guard bytes > 0, used.add(Int64(count), ordering: .relaxed).newValue >= Self.period else { return }
         used.store(0, ordering: .relaxed)
         do throws(StorageError) {
             try check(descriptor)
         } catch {
-            // The next one looks as well.
+            // The next write checks as well.
             used.store(Self.period, ordering: .relaxed)
             throw error
         }
     }
 
-    /// Runs what looks at the room and then takes it, one after the other.
+    /// Runs one body at a time: each checks the room and then takes it.
     func inTurn(_ body: () throws(StorageError) -> Void) throws(StorageError) {
         guard bytes > 0 else { return try body() }
         try turn.withLock { (_) throws(StorageError) in try body() }

@@ -8,7 +8,7 @@ import Synchronization
 final class PartFile: Sendable {
     /// The task.
     let task: TaskID
-    /// The content version that its bytes are of.
+    /// The content version that its bytes belong to.
     let version: Int32
     /// Which file it is.
     let identity: FileIdentity
@@ -17,22 +17,23 @@ final class PartFile: Sendable {
     let descriptor: Descriptor
     private let sink: SinkDirectory
     private let place: Mutex<Place>
-    /// The end of what was written through this instance: the file can't be shorter unless somebody cut it.
+    /// The end of the bytes written through this instance: a shorter file was truncated by another process.
     private let writtenEnd = Atomic<Int64>(0)
     /// Whether its storage was reserved.
     private let isReserved = Atomic<Bool>(false)
     /// Whether the name in the directory was made durable through this instance.
     private let nameIsDurable = Atomic<Bool>(false)
-    /// Why this instance is of no use any more. After a failed sync the kernel forgets which bytes it could not write,
+    /// Why this instance can't be used any more. After a failed sync the kernel forgets which bytes it could not write,
     /// and the next sync succeeds: so a failure has to stick (I4).
     private let trouble = Mutex<StorageError?>(nil)
     private let isSpoiled = Atomic<Bool>(false)
 
     /// Where its name is.
     enum Place: Sendable {
-        /// In the session's own directory, by this name: nobody else knows of it, and nothing of it is durable. Exits: `taken`, `parts`, `gone`.
+        /// In the session's own directory, under this name: no other session knows of it, and nothing of it is durable.
+        /// Exits: `taken`, `parts`, `gone`.
         case own(Directory, String)
-        /// There, about to be put in place. Exits: `own`, `gone`.
+        /// In the session's own directory, about to be put in place. Exits: `own`, `gone`.
         case taken(Directory, String)
         /// Among the parts of all sessions.
         case parts(Directory)
@@ -74,10 +75,11 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Sees to it that it is among the parts of all sessions, where others find it: before they hear of it, and before anything of it counts as durable (adr/0017).
+    /// Moves it to the parts of all sessions, where other sessions find it. To be called before they learn of it, and
+    /// before anything of it counts as durable (adr/0017).
     ///
     /// - Returns: the directory that it is in.
-    /// - Throws: why it can't be there, now and at every later use; `busy` while it is being put in place.
+    /// - Throws: why it can't be moved, now and at every later use; `busy` while it is being put in place.
     @discardableResult
     func share() throws(StorageError) -> Directory {
         try refuseIfSpoiled()
@@ -112,7 +114,7 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Takes it in hand to put it in place, if it is in the session's own directory. Returns its name there.
+    /// Reserves it for being put in place, if it is in the session's own directory. Returns its name there, or `nil`.
     func take() -> String? {
         place.withLock { place in
             guard case .own(let own, let fresh) = place else { return nil }
@@ -121,25 +123,25 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Notes that it was not put in place.
+    /// Undoes `take()`: it was not put in place.
     func giveBack() {
         place.withLock { place in
             if case .taken(let own, let fresh) = place { place = .own(own, fresh) }
         }
     }
 
-    /// Notes that the file stands, and nobody needs the part any more: an opening from now on makes another one.
+    /// Notes that the file is in place and the part is not needed any more: opening the part from now on makes a new one.
     func leave() {
         place.withLock { $0 = .gone }
         spoil(.partLost(.init("the file of \(name.string) was put in place")))
     }
 
-    /// Deletes it if nobody else knows of it; returns whether it did.
+    /// Deletes it if no other session knows of it and it is not being put in place; returns whether it did.
     @discardableResult
     func drop() -> Bool {
         let isDropped = place.withLock { place in
             guard case .own(let own, let fresh) = place else { return false }
-            // What can't be deleted now goes with the session.
+            // A file that can't be deleted now is deleted together with the session's directory.
             _ = try? own.remove(fresh)
             place = .gone
             return true
@@ -151,7 +153,7 @@ final class PartFile: Sendable {
     /// Writes all of `bytes` at `offset`. Nothing of it is durable yet.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StorageError) {
         try refuseIfSpoiled()
-        // What was reserved takes no more room.
+        // Reserved storage takes no more room.
         if !isReserved.load(ordering: .relaxed) { try sink.keptRoom.use(bytes.count, descriptor) }
         do {
             try descriptor.write(bytes, at: offset)
@@ -161,11 +163,11 @@ final class PartFile: Sendable {
         writtenEnd.max(offset + Int64(bytes.count), ordering: .relaxed)
     }
 
-    /// Reserves the storage of a file of `size` bytes, where the file system can; `noRoom` when that is not to be had.
+    /// Reserves the storage of a file of `size` bytes, if the file system can; throws `noRoom` if there is not enough.
     ///
     /// Worth its cost for files of several chunks; small ones are written as fast as they are reserved.
     func reserve(_ size: Int64) throws(StorageError) {
-        // Several files that fit each for itself may not fit together.
+        // Several files that fit one by one may not fit together.
         try sink.keptRoom.inTurn { () throws(StorageError) in try reserveNow(size) }
     }
 
@@ -179,7 +181,7 @@ final class PartFile: Sendable {
             switch error.number {
             // A file system that can't reserve can still be written.
             case EOPNOTSUPP, ENOSYS, EINVAL: return
-            // A file system that can't hold so large a file, a quota, or another file that was faster.
+            // The file system can't hold a file this large, a quota is reached, or another file took the room first.
             case EFBIG, ENOSPC, EDQUOT:
                 try checkRoom(size)
                 throw .noRoom(
@@ -189,8 +191,8 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Fails as `noRoom` when a file of `size` bytes needs more than is free, and as `full` when nothing at all is. Returns the bytes that it
-    /// does not occupy yet.
+    /// Throws `noRoom` if a file of `size` bytes needs more than is free, and `full` if not even a probe has room.
+    /// Returns the bytes that the file does not occupy yet.
     @discardableResult
     func checkRoom(_ size: Int64) throws(StorageError) -> Int64 {
         try refuseIfSpoiled()
@@ -205,15 +207,15 @@ final class PartFile: Sendable {
         }
         guard free < missing else { return missing }
         let lack = Self.lack(of: missing, free: free)
-        // Nobody can make room for it then, and the coordinator reads that.
+        // No cleanup can make room for the file then; the coordinator finds that by the text.
         let isHopeless = missing > whole && whole > 0
         let detail = StorageError.Detail(
             isHopeless ? "\(lack), the whole file system has \(ByteCount(bytes: whole))" : lack, errno: ENOSPC)
-        // With less than a probe writes, no other file has room either.
+        // With less than a probe writes, there is no room for any other file either.
         throw free < SinkDirectory.probeBytes ? .full(detail) : .noRoom(detail)
     }
 
-    /// What is needed and what there is: in bytes only where the difference would not show otherwise.
+    /// What is needed and what is free, as text; in exact bytes only if the rounded numbers are equal.
     private static func lack(of missing: Int64, free: Int64) -> String {
         let (needed, there) = ("\(ByteCount(bytes: missing))", "\(ByteCount(bytes: free))")
         return needed == there
@@ -223,7 +225,7 @@ final class PartFile: Sendable {
 
     /// Makes everything that was written before durable (`fdatasync`), and the file's name too (I4).
     ///
-    /// - Throws: the first failure, now and at every later use: what the kernel failed to write it forgets.
+    /// - Throws: the first failure, now and at every later use: the kernel forgets what it failed to write.
     func synchronize() throws(StorageError) {
         let directory = try share()
         do {
@@ -238,8 +240,8 @@ final class PartFile: Sendable {
         try confirm()
     }
 
-    /// Notes that a sync of the whole file system succeeded, and fails if the part isn't what was written any more
-    /// (F19).
+    /// Notes that a sync of the whole file system succeeded. Throws `partLost` if the part was deleted, replaced or cut
+    /// short (F19).
     func confirmSynchronized() throws(StorageError) {
         try refuseIfSpoiled()
         nameIsDurable.store(true, ordering: .relaxed)
@@ -267,7 +269,7 @@ final class PartFile: Sendable {
 
     /// CRC32C of the bytes in `range`, read back.
     ///
-    /// - Parameter mayContinue: asked before each mebibyte; reading stops when it says no.
+    /// - Parameter mayContinue: asked before each piece; reading stops when it returns `false`.
     /// - Returns: `nil` when it was stopped.
     /// - Throws: `partLost` when the file ends before the range does.
     func checksum(
@@ -280,7 +282,7 @@ final class PartFile: Sendable {
 
     /// Hands the bytes of `range` to `consume`, in order, read back in pieces.
     ///
-    /// - Parameter mayContinue: asked before each piece; reading stops when it says no.
+    /// - Parameter mayContinue: asked before each piece; reading stops when it returns `false`.
     /// - Returns: whether all of it was read.
     /// - Throws: `partLost` when the file ends before the range does.
     func read(
@@ -292,7 +294,7 @@ final class PartFile: Sendable {
         return try ContentReader(descriptor).read(range, of: name.string, while: mayContinue, consume)
     }
 
-    /// Makes this instance useless for everybody; the first reason sticks. Returns it.
+    /// Makes this instance unusable for all its users. The first reason sticks and is returned.
     @discardableResult
     func spoil(_ reason: StorageError) -> StorageError {
         let first = trouble.withLock { trouble in
@@ -304,10 +306,10 @@ final class PartFile: Sendable {
         return first
     }
 
-    /// Whether a failure stuck to it, so that it has to be opened anew.
+    /// Whether a failure made this instance unusable, so that the part has to be opened anew.
     var isUseless: Bool { isSpoiled.load(ordering: .acquiring) }
 
-    /// Fails with what stuck to it, if anything did.
+    /// Throws the reason if this instance is unusable.
     func refuseIfSpoiled() throws(StorageError) {
         guard isUseless, let trouble = trouble.withLock({ $0 }) else { return }
         throw trouble

@@ -14,7 +14,7 @@ struct PartName: Hashable, Sendable {
         self.version = version
     }
 
-    /// Reads a name; `nil` for anything that Muster would not have written exactly so.
+    /// Parses a name; `nil` if Muster would not have written it exactly so.
     init?(_ name: String) {
         let fields = name.split(separator: ".", omittingEmptySubsequences: false)
         guard fields.count == 3, fields[2] == "part", let task = Int64(fields[0]), let version = Int32(fields[1]) else {
@@ -29,12 +29,13 @@ struct PartName: Hashable, Sendable {
     var string: String { "\(task).\(version).part" }
 }
 
-/// What is about to be put in place, by its name.
+/// The name of a file that is about to be put in place.
 enum CandidateName: Hashable, Sendable {
     /// A part, which is among the parts until it is staged.
     case part(PartName)
-    /// A file that never was anywhere but in the session's own directory: a part that nobody else knows of, or `<epoch>.copy`, the fresh inode that
-    /// the lease `epoch` makes of a fenced part (I8), or of another task's file. Revoking the session deletes it.
+    /// A file that has only ever been in the session's own directory: a part that no other session knows of, or
+    /// `<epoch>.copy`, the fresh inode that the lease `epoch` makes of a fenced part (I8) or of another task's file.
+    /// Revoking the session deletes it.
     case own(String)
 
     /// The name in the directory.

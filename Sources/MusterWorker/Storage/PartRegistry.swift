@@ -10,22 +10,23 @@ final class PartRegistry: Sendable {
 
     private let entries = Mutex<[PartName: Entry]>([:])
 
-    /// The open part of that name, unless a failure stuck to it.
+    /// The open part of that name, unless a failure made it unusable.
     func open(_ name: PartName) -> PartFile? {
-        // Whatever is released here is released after the lock: a part that goes away comes back to it.
+        // The last reference must be released after the lock: `deinit` of a part calls `forget`, which takes the lock.
         let part = entries.withLock { $0[name]?.part }
         guard let part, !part.isUseless else { return nil }
         return part
     }
 
-    /// The open part of that name, if there is one. Fails with what stuck to it, if anything did: its bytes can't be trusted.
+    /// The open part of that name, if there is one. Throws the failure that made it unusable, if there was one: its bytes
+    /// can't be trusted.
     func trusted(_ name: PartName) throws(StorageError) -> PartFile? {
         let part = entries.withLock { $0[name]?.part }
         try part?.refuseIfSpoiled()
         return part
     }
 
-    /// Adds a part that was just opened; returns the one to use, which is another's if that was faster.
+    /// Adds a part that was just opened. Returns the part to use, which is another job's if that job was faster.
     func add(_ part: PartFile, as name: PartName) -> PartFile {
         let faster = entries.withLock { entries -> PartFile? in
             if let other = entries[name]?.part, !other.isUseless { return other }
@@ -42,13 +43,13 @@ final class PartRegistry: Sendable {
         }
     }
 
-    /// Makes the open part of that name useless, if there is one.
+    /// Makes the open part of that name unusable, if there is one.
     func spoil(_ name: PartName, _ reason: StorageError) {
         let part = entries.withLock { $0[name]?.part }
         part?.spoil(reason)
     }
 
-    /// Makes every open part useless: what they hold is in doubt.
+    /// Makes every open part unusable: their content is in doubt.
     func spoil(_ reason: StorageError) {
         let parts = entries.withLock { $0.values.compactMap(\.part) }
         for part in parts { part.spoil(reason) }

@@ -2,29 +2,33 @@ import Glibc
 import MusterAPI
 import MusterCore
 
-/// What stands where the file is to stand, and whether that is the task's own.
+/// Examines what stands at the path of the file, and whether that is the task's own.
 ///
-/// A crash can leave the task's file in place without anybody knowing, so that every rule has to tell it from what was there before:
+/// A crash can leave the task's file in place without a report, so that every rule has to tell it from a file that was
+/// there before:
 ///
-/// - It is the very inode of the part or its copy: the task's own.
-/// - The part is gone: it was moved, so that a file with exactly the content is it. If there is none, the content is lost.
-/// - Its mark says that the task put it there, and it has another content: a lease that was lost was served something else. The task starts over with its
-///   next content version, which replaces what its older ones left (`isOutdated()`).
-/// - Both are there, and the file has exactly the content. With `verify` that is enough, no matter who put it there. With `rename` it is as
-///   well, at the path or at any of its numbered names that is no other task's: a second copy would be a duplicate of what the task has already. With
-///   `fail` it counts only if a lease was lost (`fenced`), since otherwise there was no predecessor to put it there. With
-///   `replace` it doesn't matter: the file is replaced by the same bytes.
+/// - It has the inode of the part or its copy: it is the task's own.
+/// - The part is gone: it was moved, so that a file with exactly the content is the task's. If there is no such file, the
+///   content is lost.
+/// - Its mark says that the task put it there, and it has another content: the origin served something else under a lease
+///   that was lost. The task starts over with its next content version, which replaces the files of older versions
+///   (`isOutdated()`).
+/// - Part and file are both there, and the file has exactly the content. With `verify` that is enough, whichever process
+///   put the file there. With `rename` it is enough as well, at the path or at any of its numbered names that is no other
+///   task's: a second copy would be a duplicate of what the task already has. With `fail` it counts only if a lease was
+///   lost (`fenced`), since otherwise there was no predecessor to put it there. With `replace` it doesn't matter: the
+///   file is replaced by the same bytes.
 extension Placement {
     /// How many numbered names are tried before a task with `rename` fails.
     static let numberedNames = 1_000
 
-    /// What came of an attempt to settle what stands at a path.
+    /// The result of deciding about the file at a path.
     enum Settled {
-        /// The order is carried out, or over.
+        /// The order has ended with this outcome.
         case outcome(FinalizeOutcome)
         /// There is nothing there any more.
         case gone
-        /// Something that isn't the task's.
+        /// The file isn't the task's.
         case foreign(String)
     }
 
@@ -34,8 +38,9 @@ extension Placement {
         return (1...last).lazy.compactMap { $0 == 1 ? order.path : order.path.numbered($0) }
     }
 
-    /// Looks whether a predecessor put the file at a numbered name, before a new one is taken. An earlier name may have become free
-    /// since, so that all of them are looked at; but only where there was a predecessor, or the candidate has a second name already.
+    /// Checks whether a predecessor put the file at a numbered name, before a new name is taken. An earlier name may have
+    /// become free since, so all names are checked; but only if there was a predecessor, or if the candidate already has
+    /// a second name.
     mutating func findPlaced(
         _ candidate: Candidate,
         _ order: FinalizeOrder,
@@ -54,7 +59,7 @@ extension Placement {
         return nil
     }
 
-    /// The part is missing: either the file was put in place by someone who died before saying so, or it is lost.
+    /// Handles a missing part: either a process put the file in place and died before it reported so, or the content is lost.
     mutating func adoptWithoutPart(
         _ order: FinalizeOrder,
         _ check: ContentCheck
@@ -70,7 +75,7 @@ extension Placement {
         }
         switch order.ifExists {
         case .verify, .fail: if let foreign { throw taken(order.path, foreign) }
-        // What stands there is no hindrance: the content is fetched again.
+        // The file that stands there doesn't matter: the content is fetched again.
         case .replace, .rename: break
         }
         throw .partLost(.init("there is neither \(order.part.string) nor its file at \(order.path)"))
@@ -82,7 +87,8 @@ extension Placement {
         _ check: ContentCheck
     ) throws(StorageError) -> Settled {
         if try isOutdated(at: spot, order) { return .gone }
-        // Where many files may be candidates, none is copied that isn't the one. A stranger's file is never replaced, not even by the same.
+        // If many files may be candidates, each is examined before it is copied. Another installation's file is never
+        // replaced, not even by the same content.
         let isStrangers = try isStrangers(at: spot, order)
         if !order.fenced || order.ifExists == .rename || isStrangers {
             switch try examineDestination(at: spot, order, check) {
@@ -103,7 +109,7 @@ extension Placement {
 
     // MARK: - What stands there
 
-    /// What examining the file at a path came to.
+    /// The result of examining the file at a path.
     enum Examined {
         /// Exactly the content; durable now.
         case ours([ContentDigest])
@@ -126,7 +132,8 @@ extension Placement {
         }
         // The path may pass from one task to the next; a numbered name is one task's alone (I17).
         guard spot.path == order.path || !isAnothers(file, order) else { return .foreign("it is another task's") }
-        // The owner of another installation's file may change it at any time: it is counted where that is asked for, and not where a name is free (I18).
+        // Another installation may change its file at any time: the file counts as the task's if the rule asks for this
+        // path, but not with `rename`, which can take a free name (I18).
         if order.ifExists == .rename, order.mark?.isStrangers(file.descriptor, path: order.path) == true {
             return .foreign("it is another installation's")
         }
@@ -139,13 +146,13 @@ extension Placement {
                 as: .destination
             )
         } catch {
-            // It became shorter while it was read: somebody is at work on it, and it isn't us.
+            // It became shorter while it was read: another process is writing it.
             guard case .partLost = error else { throw error }
             return .foreign("it is being changed")
         }
         switch verdict {
         case .good(let digests):
-            // It counts as this task's file now, so it has to be durable, no matter who wrote it.
+            // The file counts as this task's now, so it has to be durable, whichever process wrote it.
             do {
                 try file.descriptor.synchronizeData()
             } catch {
@@ -158,7 +165,7 @@ extension Placement {
         }
     }
 
-    /// What opening the file at a path came to.
+    /// The result of opening the file at a path.
     enum Opened {
         case file(OpenPart)
         case gone
@@ -182,7 +189,7 @@ extension Placement {
         }
     }
 
-    /// What has the name.
+    /// The status of what has the name; `nil` if it is free.
     func destination(at spot: Spot) throws(StorageError) -> FileStatus? {
         do {
             return try spot.place.directory.status(of: spot.place.name)
@@ -191,7 +198,7 @@ extension Placement {
         }
     }
 
-    /// The error for what is not the task's.
+    /// The error for a path at which something else than the task's file stands.
     func taken(_ path: DestinationPath, _ reason: String) -> StorageError {
         .destinationTaken(.init("something else stands at \(path): \(reason)"))
     }

@@ -3,10 +3,10 @@ import MusterAPI
 import MusterCore
 
 extension Placement {
-    /// Bytes that are copied between two looks at whether to go on.
+    /// Bytes that are copied between two calls of `mayContinue`.
     private static let copyBytes: Int64 = 16 << 20
 
-    /// Copies a fenced part to a fresh inode, which nobody else has open, verifies that, and moves it into place (I8).
+    /// Copies a fenced part to a fresh inode that no other process has open, verifies the copy, and moves it into place (I8).
     mutating func putCopy(
         of part: OpenPart,
         _ order: FinalizeOrder,
@@ -33,8 +33,8 @@ extension Placement {
         }
     }
 
-    /// The part is gone and its file seems to stand: but its inode may be the part's, so that a fresh one takes its
-    /// place.
+    /// The part is gone and its file seems to be in place. But the inode of the file may be the part's, so a fresh one
+    /// replaces it.
     mutating func renew(
         at spot: Spot,
         _ order: FinalizeOrder,
@@ -62,7 +62,7 @@ extension Placement {
         }
     }
 
-    /// A verified, durable copy under the order's own name.
+    /// A verified, durable copy, by the name `order.copy`.
     struct FreshCopy {
         let file: OpenPart
         let digests: [ContentDigest]
@@ -74,7 +74,8 @@ extension Placement {
         _ check: ContentCheck,
         _ body: (inout Placement, FreshCopy) throws(StorageError) -> FinalizeOutcome
     ) throws(StorageError) -> FinalizeOutcome {
-        // Gone already if it was put in place. What can't be deleted now goes with the session.
+        // The copy is gone already if it was put in place. If it can't be deleted now, it is deleted with the session's
+        // directory.
         defer { _ = try? own.remove(order.copy.string) }
         return try makeCopy(of: source, order, check, body)
     }
@@ -97,7 +98,7 @@ extension Placement {
         }
     }
 
-    /// Makes an empty copy in the session's own directory, in the place of one that an earlier try of the lease has left.
+    /// Makes an empty copy in the session's own directory, and deletes one that an earlier try of the lease left there.
     func makeCopy(_ order: FinalizeOrder) throws(StorageError) -> OpenPart {
         do throws(SystemError) {
             _ = try own.remove(order.copy.string)
@@ -129,7 +130,7 @@ extension Placement {
                 }
                 count = 0
             }
-            // Some file systems can't, and some say that there is nothing to copy: through our own buffer, then.
+            // Some file systems can't copy, and some report that there is nothing to copy: then use our own buffer.
             if count == 0 { return try copyByHand(source, to: copy, from: offset, order) }
             offset += Int64(count)
         }

@@ -2,21 +2,22 @@ import Glibc
 import MusterAPI
 import MusterCore
 
-/// A task's file that is made of another finished one, of whose content it is.
+/// Makes a task's file from another finished file that has the same content.
 ///
-/// It gets the name of a copy, never that of the part: a worker that takes the task up after a crash writes into the part, and must
-/// not write into somebody's finished file through a second name of it (I8). A copy is only ever written by who made it.
+/// The new file gets the name of a copy, never that of the part: a worker that takes the task up after a crash writes
+/// into the part, and must not write into the finished file of another task through a second name of it (I8). A copy is
+/// written only by the session that made it.
 extension Placement {
     /// How the file was made.
     private enum Shared {
-        /// It has its own life, or a second name of the finished one.
+        /// A file of its own, or a second name of the finished file.
         case made(OpenPart)
-        /// It can't be: the finished file is not there, or another one by now.
+        /// It can't be made: the finished file is gone or was replaced.
         case refused(String)
         case stopped
     }
 
-    /// Whether the file that the order's is to be made of is there, and has its content; nothing is changed.
+    /// Whether the `held` file of the order exists and has the order's content; nothing is changed.
     mutating func isThere(_ order: FinalizeOrder) throws(StorageError) -> Bool {
         guard let path = order.held, let check = ContentCheck(order, watch: watch),
             let place = try walk.place(of: path, making: false),
@@ -28,8 +29,8 @@ extension Placement {
         return false
     }
 
-    /// What the files are now of which those of the orders are to be made: a sync of everything makes durable what they are then. What can't be seen now
-    /// gets a sync of its own.
+    /// The current status of the orders' `held` files: a later sync of everything makes this state durable. A file that
+    /// can't be looked at now gets a sync of its own.
     mutating func heldFiles(of orders: [FinalizeOrder]) -> [DestinationPath: FileStatus] {
         var found: [DestinationPath: FileStatus] = [:]
         for path in orders.compactMap(\.held) where !walk.isFull {
@@ -39,14 +40,15 @@ extension Placement {
         return found
     }
 
-    /// Makes the file of the one at `path`, verifies that, and moves it into place. `corrupt` or `digestMismatch` say that
-    /// the one at `path` won't do; it stays as it is, and so does the part.
+    /// Makes the file from the one at `path`, verifies it, and moves it into place. `corrupt` or `digestMismatch` say
+    /// that the one at `path` can't be used; it stays as it is, and so does the part.
     mutating func putHeld(
         _ path: DestinationPath,
         _ order: FinalizeOrder,
         _ check: ContentCheck
     ) throws(StorageError) -> FinalizeOutcome {
-        // Gone already if it was put in place. What can't be deleted now goes with the session.
+        // The copy is gone already if it was put in place. If it can't be deleted now, it is deleted with the session's
+        // directory.
         defer { _ = try? own.remove(order.copy.string) }
         return try putShared(path, order, check)
     }
@@ -71,7 +73,7 @@ extension Placement {
                 as: .destination
             )
         } catch {
-            // A link on the way, a file that becomes shorter while it is read: nothing that is wrong with the sink.
+            // For example a link on the way, or a file that becomes shorter while it is read: no failure of the sink.
             guard !error.parksSink, !error.isPassing else { throw error }
             return useless(error.description, order)
         }
@@ -80,7 +82,7 @@ extension Placement {
             guard let now = try status(of: order.copy), now.isUnchanged(since: file.status) else {
                 return useless("\(path) is being changed", order)
             }
-            // What was written to it before everything was synced is durable, and nothing was since.
+            // The file has not changed since everything was synced, so it is durable.
             let isDurable = isSynchronized && standing[path].map { file.status.isUnchanged(since: $0) } ?? false
             try settleData(file, order, isSynchronized: isDurable)
             mark(file, order)
@@ -100,7 +102,7 @@ extension Placement {
         .corrupt([ByteRange(first: order.size)], reason: reason)
     }
 
-    /// Gives the file at `path` the copy's name as well, or a copy of its content: by the cheapest way that there is.
+    /// Clones, links or copies the file at `path` to the copy's name, in the cheapest way possible.
     private mutating func share(_ path: DestinationPath, _ order: FinalizeOrder) throws(StorageError) -> Shared {
         guard let place = try walk.place(of: path, making: false) else { return .refused("\(path) is gone") }
         let spot = Spot(path: path, place: place)
@@ -114,14 +116,14 @@ extension Placement {
             return .refused("\(path) has \(file.status.size) bytes instead of \(order.size)")
         }
         let keepsTime = order.modificationTime == nil || order.modificationTime == file.status.modified
-        // 1. A clone shares the storage, and nothing else. What stands at the very path stays itself.
+        // 1. A clone shares only the storage. A file at the order's own path is kept as it is, unless it needs another time.
         if path != order.path || !keepsTime, let clone = try clone(file, order) { return .made(clone) }
-        // 2. A second name shares the times and the marks too: it won't do where this file is to have others, or where the mark of this task would
-        // take the place of another one's that has a numbered name of the same path.
+        // 2. A second name shares the times and the marks too. It can't be used if this file needs another time, or if
+        // the mark of this task would replace that of another task with a numbered name of the same path.
         if keepsTime, path == order.path || !isAnothers(file, order) {
             if let linked = try link(file, at: spot, order) { return linked }
         }
-        // 3. A copy, by the system where it can.
+        // 3. A copy, made by the system if it can.
         let copy = try makeCopy(order)
         guard try copyContent(of: file.descriptor, to: copy.descriptor, order) else { return .stopped }
         return .made(try current(copy, order))
@@ -140,11 +142,11 @@ extension Placement {
         }
     }
 
-    /// `nil` where the file system, or the file's owner, won't have it.
+    /// Returns `nil` if the file system or the file's permissions don't allow a link.
     private func link(_ file: OpenPart, at spot: Spot, _ order: FinalizeOrder) throws(StorageError) -> Shared? {
         do throws(SystemError) {
             try spot.place.directory.link(spot.place.name, to: order.copy.string, in: own)
-            // Whatever had the name in this very moment: it must be the file that was opened.
+            // Another file may have taken the name at this very moment: it must be the file that was opened.
             let (descriptor, status) = try own.file(order.copy.string, creation: .never)
             guard status.identity == file.status.identity else { return .refused("\(spot.path) is being replaced") }
             return .made(OpenPart(descriptor: descriptor, status: status))

@@ -3,7 +3,8 @@ import MusterAPI
 import MusterCore
 
 extension Placement {
-    /// Moves a candidate to its path without overwriting what isn't the task's, and settles what stands there already.
+    /// Moves a candidate to its path without overwriting a file that isn't the task's, and decides about one that stands
+    /// there already.
     mutating func move(
         _ candidate: Candidate,
         _ order: FinalizeOrder,
@@ -27,14 +28,14 @@ extension Placement {
         _ order: FinalizeOrder,
         _ check: ContentCheck
     ) throws(StorageError) -> Settled {
-        // Each turn answers what changed since the last: the directory vanished, or what had the name did.
+        // Each turn reacts to a change since the last: the directory vanished, or the file that had the name did.
         for _ in 0..<4 {
             guard let place = try walk.place(of: path, making: true) else { break }
             let spot = Spot(path: path, place: place)
             try sink.check()
             guard watch.mayContinue() else { return .outcome(.stopped) }
             guard let now = try status(of: candidate.name) else {
-                // A part that is gone was moved or deleted by somebody, a copy together with its session.
+                // A missing part was moved or deleted by another process; a missing copy was deleted together with its session.
                 return .outcome(candidate.isPart ? try adoptWithoutPart(order, check) : .stopped)
             }
             guard now.identity == candidate.identity, now.size == order.size else {
@@ -60,7 +61,7 @@ extension Placement {
         return .gone
     }
 
-    /// Decides about what stands in the candidate's way.
+    /// Decides about the file that already has the candidate's name.
     mutating func settle(
         _ candidate: Candidate,
         at spot: Spot,
@@ -69,7 +70,7 @@ extension Placement {
     ) throws(StorageError) -> Settled {
         guard let found = try destination(at: spot) else { return .gone }
         if found.identity == candidate.identity {
-            // Both names lead to it: somebody died between giving it the second and taking the first away.
+            // Both names lead to it: a process died after it gave the file the second name and before it removed the first.
             return .outcome(try conclude(candidate, at: spot, order, check))
         }
         if found.identity == candidate.part {
@@ -79,7 +80,8 @@ extension Placement {
         }
         if try isOutdated(at: spot, order) {
             guard watch.mayContinue() else { return .outcome(.stopped) }
-            // A worker that lost its lease may be about to do the same, and another installation to count the file.
+            // A worker that lost its lease may be about to do the same, and another installation may be about to count on
+            // the file.
             try replace(found.identity, by: candidate.name, at: spot, unlessCountedOnFor: order)
             return .outcome(try conclude(candidate, at: spot, order, check, isMoved: true))
         }
@@ -98,9 +100,9 @@ extension Placement {
         }
     }
 
-    /// Puts the candidate in the place of a regular file, in one step: a reader that opens the path finds the one or the other, whole.
+    /// Replaces a regular file by the candidate, in one step: a reader that opens the path finds either file, whole.
     ///
-    /// Between the look and the rename somebody may put a link there: then the link goes, and what it leads to stays.
+    /// If another process puts a link there between the check and the rename, the link is replaced and its target stays.
     private mutating func overwrite(
         _ found: FileStatus,
         by candidate: Candidate,
@@ -127,7 +129,7 @@ extension Placement {
         return .outcome(try conclude(candidate, at: spot, order, check, isMoved: true))
     }
 
-    /// The file stands: nothing else of the task is needed any more.
+    /// Cleans up once the file is in place: nothing else of the task is needed any more.
     mutating func conclude(
         _ candidate: Candidate,
         at spot: Spot,
@@ -137,7 +139,7 @@ extension Placement {
         isMoved: Bool = false
     ) throws(StorageError) -> FinalizeOutcome {
         touch(spot.place)
-        // What is in hand and was not moved is of no use any more; nobody shares it from now on.
+        // A fresh part that was not moved is of no use any more; no job shares it from now on.
         if let (part, name) = fresh {
             if !(isMoved && candidate.isPart) { _ = try? own.remove(name) }
             part.leave()
@@ -145,8 +147,8 @@ extension Placement {
         }
         unstage()
         try dropRemains(of: order, isPartMoved: isMoved && candidate.isPart)
-        // Where files are replaced, a zombie that was stopped directly before its rename can have put the part over the copy. It
-        // can't any more, since the part has no name now; so one look is enough (I8).
+        // With `replace`, a zombie that was stopped directly before its rename may have put the part over the copy. It
+        // can't do so any more, since the part has no name now; so one check is enough (I8).
         if order.ifExists == .replace, !candidate.isPart,
             try destination(at: spot)?.identity == candidate.part
         {
@@ -161,10 +163,10 @@ extension Placement {
 
     // MARK: - Names
 
-    /// Takes a file from the parts into the session's own directory, out of which alone it is put in place: a session that was revoked has
-    /// no such directory any more, however late it wakes up (adr/0017).
+    /// Moves a file from the parts into the session's own directory. Files are put in place only from there: a revoked
+    /// session has no such directory any more, however late it wakes up (adr/0017).
     mutating func stage(_ candidate: CandidateName) throws(SystemError) {
-        // A copy was made there.
+        // A copy and a fresh part are there already.
         guard case .part(let name) = candidate, staged != name else { return }
         unstage()
         do {
@@ -175,22 +177,22 @@ extension Placement {
         staged = name
     }
 
-    /// Gives back what was not put in place.
+    /// Gives back a part that was not put in place.
     mutating func unstage() {
         fresh?.part.giveBack()
         fresh = nil
         guard let name = staged else { return }
         staged = nil
-        // Where this fails, the next try reclaims it, or the worker that revokes the session.
+        // If this fails, the next try reclaims the part, or the worker that revokes the session does.
         try? own.handBack(name.string, to: parts)
     }
 
-    /// What stands by one of Muster's own names.
+    /// The status of the file with one of Muster's own names; `nil` if there is none.
     func status(of name: CandidateName) throws(StorageError) -> FileStatus? {
         do throws(SystemError) {
             if case .part(let part) = name, part != staged { return try parts.status(of: part.string) }
             guard let status = try own.status(of: name.string) else {
-                // The worker that revoked the session has taken it away: that says nothing about the task.
+                // The worker that revoked the session may have taken the file away: that says nothing about the task.
                 try own.refuseIfRemoved()
                 return nil
             }
@@ -210,7 +212,8 @@ extension Placement {
         staged = nil
     }
 
-    /// Puts `name` in the place of the file `expected`, and of no other; nor of that one if another installation counts on it, where an order is given.
+    /// Replaces the file `expected`, and no other file, by `name`. If an order is given, also refuses to replace a file
+    /// that another installation counts on.
     mutating func replace(
         _ expected: FileIdentity, by name: CandidateName, at spot: Spot, unlessCountedOnFor order: FinalizeOrder? = nil
     ) throws(StorageError) {
@@ -220,7 +223,8 @@ extension Placement {
             try own.move(name.string, to: place.name, in: place.directory, .exchanging)
             guard let out = try own.status(of: name.string), out.identity == expected, try !isCountedOn(name, order)
             else {
-                // Somebody was faster in putting another file there, or in counting on this one: it gets its name back.
+                // Another process put another file there first, or another installation counts on this one: the file gets
+                // its name back.
                 try own.move(name.string, to: place.name, in: place.directory, .exchanging)
                 throw SystemError(EEXIST)
             }
@@ -235,7 +239,8 @@ extension Placement {
         }
     }
 
-    /// Whether another installation counts on a file that was taken out of its place. It says so before it looks whether the file still stands there.
+    /// Whether another installation counts on a file that was moved away from its path. That installation marks the file
+    /// before it checks whether the file is still there.
     private func isCountedOn(_ name: CandidateName, _ order: FinalizeOrder?) throws(SystemError) -> Bool {
         guard let order else { return false }
         let (file, _) = try own.file(name.string, creation: .never)
@@ -247,7 +252,7 @@ extension Placement {
         by name: CandidateName,
         at spot: Spot
     ) throws(StorageError) {
-        // The best there is on such a file system: a look directly before.
+        // Without an exchange, a check directly before the rename is the best that the file system allows.
         guard try destination(at: spot)?.identity == expected else { throw taken(spot.path, "it keeps changing") }
         do throws(SystemError) {
             try stage(name)

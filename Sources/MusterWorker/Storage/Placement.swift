@@ -9,29 +9,29 @@ struct Placement {
     /// The session's own directory, out of which files are put in place.
     let own: Directory
     let watch: FinalizeWatch
-    /// Whose threads hash large files along.
+    /// Threads that help to hash large files.
     let helpers: BlockingPool?
-    /// Whether the parts' data is durable already, but for what is copied here.
+    /// Whether the parts' data is durable already, except for what is copied here.
     let isSynchronized: Bool
-    /// What files of which others are made were before that.
+    /// The status of the orders' `held` files before everything was synced.
     let standing: [DestinationPath: FileStatus]
-    /// How many files have had a sync of their own.
+    /// How many files got a sync of their own.
     private(set) var ownSyncs = 0
     var walk: SinkWalk
     /// Directories with entries that aren't durable yet.
     private var touched: [Directory] = []
-    /// What was taken from the parts into the session's own directory, and is there still.
+    /// The part that was moved from the parts into the session's own directory and is still there.
     var staged: PartName?
-    /// The part in hand that never left the session's own directory, and its name there.
+    /// The part of the current order, if it never left the session's own directory, and its name there.
     var fresh: (part: PartFile, name: String)?
 
-    /// A complete, verified, durable file among the parts, ready to be moved.
+    /// A complete, verified, durable file, ready to be moved.
     struct Candidate {
         /// Its name: the part, or its copy.
         let name: CandidateName
         /// Which file it is.
         let identity: FileIdentity
-        /// The part's own inode: the same, unless this is a copy.
+        /// The part's own inode: equal to `identity` unless this is a copy.
         let part: FileIdentity?
         /// The digests that were computed.
         let digests: [ContentDigest]
@@ -40,13 +40,13 @@ struct Placement {
         var isPart: Bool { identity == part }
     }
 
-    /// A path that the file may get, and where that is.
+    /// A path that the file may get, and its opened directory.
     struct Spot {
         let path: DestinationPath
         let place: SinkPlace
     }
 
-    /// Begins; fails if the sink can't be reached.
+    /// Begins; throws if the sink can't be reached.
     init(
         sink: SinkDirectory,
         watch: FinalizeWatch,
@@ -78,7 +78,7 @@ struct Placement {
     /// Carries out one order.
     mutating func carryOut(_ order: FinalizeOrder) throws(StorageError) -> FinalizeOutcome {
         touched = []
-        // What was not put in place is left for the next try.
+        // A part that was not put in place is left for the next try.
         defer { unstage() }
         guard let check = ContentCheck(order, helpers: helpers, watch: watch) else {
             try discard(order, identity: nil)
@@ -99,28 +99,28 @@ struct Placement {
         return outcome
     }
 
-    /// Notes that the entries of `place` have to become durable. All the way from the sink: another process that made one of these
-    /// directories may have died before it was.
+    /// Notes that the entries of `place` have to become durable, all the way from the sink: another process may have made
+    /// one of these directories and died before it was durable.
     mutating func touch(_ place: SinkPlace) {
         touched.append(contentsOf: place.chain)
     }
 
-    /// Notes that what was deleted from the parts shall stay deleted.
+    /// Notes that deletions from the parts have to become durable.
     mutating func touchParts() {
         touched.append(parts)
     }
 
     // MARK: - The part
 
-    /// An open part, with what it was when it was opened.
+    /// An open part, with its status when it was opened.
     struct OpenPart {
         let descriptor: Descriptor
         let status: FileStatus
     }
 
-    /// A part that never left the session's own directory is shared by nobody as long as the order is carried out.
+    /// Reserves a part that never left the session's own directory, so that no job shares it while the order is carried out.
     private mutating func take(_ order: FinalizeOrder) throws(StorageError) {
-        // A sync of it failed, and the next would succeed although bytes are missing (I4).
+        // Throws if a sync of the part failed: the next sync would succeed although bytes are missing (I4).
         if let part = try sink.registry.trusted(order.part), let name = part.take() { fresh = (part, name) }
     }
 
@@ -141,7 +141,7 @@ struct Placement {
         }
     }
 
-    /// A part that could not be handed back when an earlier try ended.
+    /// Opens a part that could not be handed back when an earlier try ended; `nil` if there is none.
     private func reclaim(_ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
         do {
             guard try own.status(of: order.part.string) != nil else { return nil }
@@ -175,7 +175,7 @@ struct Placement {
         }
     }
 
-    /// Gives the file its modification time and makes it durable, unless it is.
+    /// Gives the file its modification time, and makes it durable unless it already is.
     mutating func settleData(_ file: OpenPart, _ order: FinalizeOrder, isSynchronized: Bool) throws(StorageError) {
         var isDurable = isSynchronized
         do {
@@ -184,14 +184,14 @@ struct Placement {
                 isDurable = false
             }
         } catch {
-            // The file may be of another user on another host. The caller asked for the time, so it is said.
+            // The file may belong to another user on another host. The caller asked for the time, so the failure is reported.
             guard [EPERM, EACCES].contains(error.number) else { throw error.inSink("dating \(order.part.string)") }
             throw .destinationUnusable(.init("dating \(order.part.string)", errno: error.number))
         }
         if isDurable { return }
         ownSyncs += 1
         do {
-            // A time is no data: `fdatasync` may leave it out.
+            // The time is metadata: `fdatasync` may leave it out.
             if order.modificationTime == nil {
                 try file.descriptor.synchronizeData()
             } else {
@@ -202,8 +202,8 @@ struct Placement {
         }
     }
 
-    /// Sets the modification times of parts before everything is synced at once, so that none needs a sync of its own. What
-    /// can't be done now is done, or said, when the order's turn comes.
+    /// Sets the modification times of parts before everything is synced at once, so that no part needs a sync of its own.
+    /// An error is ignored here: carrying out the order tries again, and reports it.
     mutating func setTimes(_ orders: [FinalizeOrder]) {
         for order in orders where !order.fenced {
             defer { unstage() }
@@ -213,12 +213,12 @@ struct Placement {
         }
     }
 
-    /// Deletes the part and what older versions left, once their content was found to be wrong: nothing of it is of
-    /// use to anyone (range contract, row 29).
+    /// Deletes the part and the remains of older versions, once their content was found to be wrong and is of no more use
+    /// (range contract, row 29).
     ///
-    /// - Parameter identity: the file that was looked at; another one by that name by now is left alone.
+    /// - Parameter identity: the file that was checked; if another file has the name by now, that one is left alone.
     private mutating func discard(_ order: FinalizeOrder, identity: FileIdentity?) throws(StorageError) {
-        // A lease that is over may not delete what its successor is writing.
+        // A job whose lease is over must not delete what its successor is writing.
         guard watch.mayContinue() else { return }
         do {
             if let identity, let now = try parts.status(of: order.part.string), now.identity != identity { return }
@@ -229,7 +229,7 @@ struct Placement {
         }
     }
 
-    /// Removes the task's part and all that older versions left; returns how many files there were.
+    /// Removes the task's part and the parts of older versions; returns how many files there were.
     func removeFiles(of order: FinalizeOrder) throws(SystemError) -> Int {
         try sink.remove(in: parts) { $0.task == order.task && $0.version <= order.version }
     }

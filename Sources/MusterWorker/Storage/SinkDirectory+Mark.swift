@@ -1,15 +1,15 @@
 import Glibc
 import MusterCore
 
-/// How workers notice that one name leads them to two directories: each directory says which it is (adr/0034).
+/// Lets workers notice that one sink name leads them to two directories: each directory has a mark that identifies it (adr/0034).
 extension SinkDirectory {
-    /// The file below `.muster` that says it.
+    /// The file below `.muster` that holds the mark.
     private static let markName = "directory"
-    /// Longer than any mark.
+    /// The most bytes that are read of the file; more than any mark has.
     private static let markBytes = 64
 
-    /// What tells the directory at `path` from all others, on whatever host it is reached: 128 random bits, written by the first worker that comes. `nil`
-    /// where the file says something else. Blocks.
+    /// The mark that tells the directory at `path` from all others, on every host: 128 random bits, written by the first
+    /// worker that opens it. `nil` if the file holds something else. Blocks.
     static func mark(at path: String) throws(StorageError) -> String? {
         let root = try open(path)
         do throws(SystemError) {
@@ -23,12 +23,12 @@ extension SinkDirectory {
         }
     }
 
-    /// What a directory may say of itself that says nothing.
+    /// A new mark, for a directory that has none.
     static func freshMark() -> String {
         [UInt64.random(in: 0 ... .max), .random(in: 0 ... .max)].map { String($0, radix: 16) }.joined(separator: "-")
     }
 
-    /// The mark that a directory has, or has none of; nothing is written. Blocks.
+    /// The mark of the directory at `path`; `nil` if it has none. Nothing is written. Blocks.
     static func knownMark(at path: String) throws(StorageError) -> String? {
         let root = try open(path)
         do throws(SystemError) {
@@ -38,14 +38,14 @@ extension SinkDirectory {
         }
     }
 
-    /// Has the directory at `path` say this of itself, in the place of what it says that is no mark. Blocks.
+    /// Writes a mark to the directory at `path`. A damaged mark is renamed first; a valid one stays. Blocks.
     static func write(_ mark: String, at path: String) throws(StorageError) {
         let root = try open(path)
         do throws(SystemError) {
             if try root.makeDirectory(DestinationPath.reservedComponent) { try root.descriptor.synchronize() }
             let directory = try root.directory(DestinationPath.reservedComponent)
             if case .damaged = try read(in: directory) {
-                // It may be anything, a directory too.
+                // The entry may be of any kind, even a directory.
                 try directory.move(markName, to: "\(markName).\(mark).damaged", in: directory, .exclusive)
             }
             _ = try make(mark, in: directory)
@@ -54,7 +54,7 @@ extension SinkDirectory {
         }
     }
 
-    /// Fails as `unavailable` unless an open directory says of itself what the coordinator knows. Blocks.
+    /// Throws `unavailable` unless an open directory has the mark that the coordinator knows. Blocks.
     static func check(_ root: Directory, is mark: String, of name: String, at path: String) throws(StorageError) {
         let mine: Mark
         do throws(SystemError) {
@@ -75,7 +75,7 @@ extension SinkDirectory {
         }
     }
 
-    /// The file does not say which directory it is in, and what it had to say, as far as that is known.
+    /// The error for a file that holds no valid mark; it names the expected mark, if that is known.
     static func damaged(_ name: String, _ path: String, _ mark: String?) -> StorageError {
         .unavailable(
             .init(
@@ -86,8 +86,8 @@ extension SinkDirectory {
                 """))
     }
 
-    /// Whether the directory with this mark stands at the sink's path, and the session's own is not in it: it came back from a crash without, or
-    /// somebody deleted that. A bare mount point has no mark. Blocks.
+    /// Whether the directory with this mark stands at the sink's path without the session's own directory, which was lost
+    /// in a crash or deleted. A bare mount point has no mark. Blocks.
     func lacksSession(mark: String) -> Bool {
         do throws(SystemError) {
             let muster = try Directory(path: path).directory(DestinationPath.reservedComponent)
@@ -103,7 +103,7 @@ extension SinkDirectory {
         "\(path)/\(DestinationPath.reservedComponent)/\(markName)"
     }
 
-    /// What the file says.
+    /// What the mark's file holds.
     private enum Mark {
         case known(String)
         case missing
@@ -125,7 +125,7 @@ extension SinkDirectory {
             Result { () throws(SystemError) in try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: 0) }
         }.get()
         bytes.removeLast(bytes.count - count)
-        // As editors leave it.
+        // Editors add a newline.
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         let isMark = bytes.count >= 3 && bytes.allSatisfy { $0 == UInt8(ascii: "-") || Self.hexadecimal.contains($0) }
         return isMark ? .known(String(decoding: bytes, as: UTF8.self)) : .damaged

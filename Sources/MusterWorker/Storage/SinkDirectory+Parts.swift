@@ -3,14 +3,15 @@ import MusterCore
 import Synchronization
 
 extension SinkDirectory {
-    /// The part file of a task's content version: the one that is open already, or else opened, and made if missing.
+    /// The part file of a task's content version: the instance that is already open, or a new one; the file is made if it
+    /// is missing.
     ///
-    /// One instance is shared by everybody who works on the part in this process; it is closed when the last of them
-    /// drops it. Opening removes the parts of older content versions of the task (range contract, row 29), also those that
-    /// are still open: what has no name can't be put in place of the newer content by a late writer.
+    /// All jobs in this process that work on the part share one instance; it is closed when the last job drops it.
+    /// Opening removes the parts of older content versions of the task (range contract, row 29), also those that are
+    /// still open: a late writer can't put a part without a name in place of the newer content.
     ///
-    /// - Parameter isAlone: whether nobody else can be at work on the content version, so that a part that is made stays in the session's own directory
-    ///   until it is shared, or put in place from there.
+    /// - Parameter isAlone: whether no other session can be at work on the content version. A new part then stays in the
+    ///   session's own directory until it is shared, or is put in place from there.
     func part(task: TaskID, version: Int32, isAlone: Bool = false) throws(StorageError) -> PartFile {
         let key = PartName(task, version: version)
         if let part = registry.open(key) {
@@ -36,7 +37,7 @@ extension SinkDirectory {
             try removeOlder(than: key.version, of: key.task)
             return try openOrMakeNow(key, isAlone: isAlone)
         } catch {
-            // A link, or no regular file, where a part should be: not ours, and no reason to park the sink.
+            // A link or a non-regular file has the name of the part: it is not ours, and no reason to park the sink.
             if error.number == ELOOP || error.number == EINVAL {
                 throw .partLost(.init("\(key.string) is no regular file", errno: error.number))
             }
@@ -44,8 +45,8 @@ extension SinkDirectory {
         }
     }
 
-    /// A part is made in the session's own directory and moved from there: a session that was revoked makes none, however late it wakes up
-    /// (I13, adr/0017).
+    /// A part is made in the session's own directory and moved from there, so that a revoked session can't make one,
+    /// however late it wakes up (I13, adr/0017).
     private func openOrMakeNow(_ name: PartName, isAlone: Bool) throws(SystemError) -> PartFile {
         for _ in 0..<4 {
             let parts = parts
@@ -100,7 +101,7 @@ extension SinkDirectory {
         do {
             let directory = try partsDirectory()
             let isUnwanted = { (part: PartName) in versions[part.task].map { part.version <= $0 } ?? false }
-            // In the session's own directory there is one that could not be handed back.
+            // The session's own directory may hold a part that could not be handed back.
             let removed = try remove(in: directory, where: isUnwanted) + remove(in: own, where: isUnwanted)
             if removed > 0 { try directory.descriptor.synchronize() }
             return removed
@@ -109,7 +110,7 @@ extension SinkDirectory {
         }
     }
 
-    /// Deletes what `isUnwanted` says; other people's files in the directory are never touched.
+    /// Deletes the parts that `isUnwanted` names and returns their number; other files in the directory are never touched.
     func remove(in directory: Directory, where isUnwanted: (PartName) -> Bool) throws(SystemError) -> Int {
         var count = 0
         for name in try directory.names() {
@@ -120,7 +121,7 @@ extension SinkDirectory {
     }
 
     private func removeOlder(than version: Int32, of task: TaskID) throws(SystemError) {
-        // Nearly every task stays at its first version, and reading a directory of thousands for each would be felt.
+        // Nearly every task stays at its first version, and reading a directory of thousands of parts for each task is slow.
         guard version > 1 else { return }
         _ = try remove(in: partsDirectory()) { $0.task == task && $0.version < version }
     }

@@ -3,8 +3,8 @@ import MusterCore
 
 /// Where a task's file belongs: its directory, held open, and the name in it.
 struct SinkPlace: Sendable {
-    /// The directories down to the one that the file is in, which is the last, from the sink on, or from the first one of which not all that
-    /// is above is durable.
+    /// The directories on the way, ending with the one that the file is in. They begin with the sink, or, on a deep path,
+    /// with the first directory below those that were made durable already.
     let chain: [Directory]
     /// The file's name.
     let name: String
@@ -13,19 +13,19 @@ struct SinkPlace: Sendable {
     let directory: Directory
 }
 
-/// Finds the directories of tasks' paths, each only once: many small files are put into few directories, and directories that differ share what is
-/// above them.
+/// Opens the directories of tasks' paths, each only once: many small files share few directories, and different
+/// directories share parents.
 ///
 /// Short-lived: a directory that is moved elsewhere while it is held open would take files along.
 struct SinkWalk {
     private let sink: SinkDirectory
     private let root: Directory
-    /// The way to each directory by the bytes of its path, the directory last.
+    /// The chain of open directories by the bytes of the path; the last one is the directory at that path.
     private var known: [[UInt8]: [Directory]] = [:]
-    /// Directories whose entries on the way were made durable here, since a path was too deep to hold all of them.
+    /// Directories whose entries were made durable here, since a path was too deep to hold all of its directories open.
     private var durable: Set<[UInt8]> = []
 
-    /// Whether it holds as many directories as it should: they are descriptors, which others need too.
+    /// Whether it holds as many directories as it should: they are descriptors, which other code needs too.
     var isFull: Bool { known.count >= DescriptorLimit.directories }
 
     /// A walk that starts in the sink as it is now.
@@ -34,7 +34,7 @@ struct SinkWalk {
         root = sink.root
     }
 
-    /// Where `path` belongs; the directories on the way are made if `making`.
+    /// Resolves `path`; missing directories on the way are made if `making`.
     ///
     /// - Returns: `nil` when a directory is missing and may not be made.
     /// - Throws: `symbolicLink` when a component is a link or no directory.
@@ -65,7 +65,7 @@ struct SinkWalk {
         return SinkPlace(chain: chain, name: name, directory: chain.last ?? root)
     }
 
-    /// Makes durable what names there are in directories that are not held any longer.
+    /// Makes the entries of directories durable that are about to be closed.
     private mutating func synchronize(
         _ chain: [Directory], ways: ArraySlice<[UInt8]>, _ path: DestinationPath
     ) throws(StorageError) {
@@ -79,14 +79,15 @@ struct SinkWalk {
         }
     }
 
-    /// Forgets what was found: a directory turned out to be gone.
+    /// Forgets all directories: there are too many, or one turned out to be gone.
     mutating func forget() {
         known = [:]
         durable = []
     }
 
-    /// The components as the system sees them: cut at the byte `/`. Swift's own characters won't do, since a combining
-    /// mark after a slash makes one character of both, and a component with a slash in it would be a path of its own.
+    /// The components as the system sees them: cut at the byte `/`. Splitting by Swift's characters is unsafe: a
+    /// combining mark after a slash makes one character of both, and a component with a slash in it would be a path of
+    /// its own.
     private static func components(of path: DestinationPath) throws(StorageError) -> [String] {
         let components = path.string.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
             .map { String(decoding: $0, as: UTF8.self) }
@@ -104,7 +105,7 @@ struct SinkWalk {
         making: Bool,
         path: DestinationPath
     ) throws(StorageError) -> Directory? {
-        // Somebody may remove the directory between its making and its opening; not forever, though.
+        // Another process may remove the directory between its making and its opening, so try a few times.
         for _ in 0..<4 {
             do {
                 return try directory.directory(component)
@@ -113,7 +114,7 @@ struct SinkWalk {
                 case ENOENT where !making: return nil
                 case ENOENT: break
                 case ENOTDIR, ELOOP:
-                    // The system says of a link too that it is no directory.
+                    // The system reports ENOTDIR for a link, too.
                     let isLink = (try? directory.status(of: component))?.kind == .symbolicLink
                     throw .symbolicLink(.init("\(component) in \(path)", errno: isLink ? ELOOP : ENOTDIR))
                 default: throw error.atDestination("opening the directory \(component) of \(path)")

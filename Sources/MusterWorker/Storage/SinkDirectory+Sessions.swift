@@ -1,14 +1,15 @@
 import Glibc
 import MusterCore
 
-/// How a session ends in a sink, by itself or by another one (adr/0017).
+/// Ends a session in a sink, either by itself or by another session (adr/0017).
 extension SinkDirectory {
-    /// How often a directory is emptied before it counts as one that can't be: a session that is still at work can put one file into it for each
-    /// of its jobs.
+    /// How often a directory is emptied before it counts as one that can't be: a session that is still at work can add
+    /// one file for each of its jobs.
     private static let emptyings = 10_000
 
-    /// Sees to it that no rename of these sessions takes effect from now on, whenever it was asked for: their directories are emptied and removed,
-    /// for good. What they were about to put in place or to delete goes back to the parts. Can be repeated; blocks.
+    /// Ensures that no rename of these sessions takes effect from now on, even if it was requested before: their
+    /// directories are emptied and removed for good. Files that they were about to put in place or to delete go back to
+    /// the parts. Can be repeated; blocks.
     func revoke(_ sessions: [SessionID]) throws(StorageError) {
         let unknown = sessions.filter { $0 != session.session && !isRevoked($0) }
         guard !unknown.isEmpty else { return }
@@ -24,7 +25,7 @@ extension SinkDirectory {
         for session in unknown { noteRevoked(session) }
     }
 
-    /// Ends the session itself: its jobs have stopped. Nobody has to revoke it then. Blocks.
+    /// Ends the session itself, after its jobs have stopped, so that no other session has to revoke it. Blocks.
     func end() throws(StorageError) {
         try check()
         do {
@@ -41,7 +42,7 @@ extension SinkDirectory {
         do {
             directory = try home.directory(name)
         } catch {
-            // It never began here, or was revoked before.
+            // The session never began here, or was revoked before.
             guard error.number == ENOENT else { throw error }
             return
         }
@@ -58,7 +59,7 @@ extension SinkDirectory {
         throw SystemError(EBUSY)
     }
 
-    /// A directory that came back with a crash of the file server would give the session its right back.
+    /// If a crash of the file server brought the directory back, the session could put files in place again.
     private func makeRemovalDurable() throws(StorageError) {
         do {
             try home.descriptor.synchronize()
@@ -73,7 +74,7 @@ enum RemovedName {
     /// The name for the file of a task.
     static func of(_ task: TaskID, version: Int32) -> String { "\(task).\(version).removed" }
 
-    /// Whether a name is such a one.
+    /// Whether a name has this form.
     static func isOne(_ name: String) -> Bool {
         let fields = name.split(separator: ".", omittingEmptySubsequences: false)
         guard fields.count == 3, fields[2] == "removed", let task = Int64(fields[0]), let version = Int32(fields[1])

@@ -3,13 +3,13 @@ import Glibc
 import MusterCore
 import Synchronization
 
-/// One sink as this process reaches it: a directory, held open, below which everything happens.
+/// One sink as this process reaches it: an open directory, below which all its files are.
 ///
-/// Tasks' files stand at their paths; Muster's own files are below `.muster/<installation>`, the parts of all sessions in `parts`, and what
-/// one session is about to put in place or to delete in a directory of its own (adr/0017). Every call below blocks on the file
-/// system: make them on a `BlockingPool`. The directory is noticed to be unmounted, removed or replaced by comparing
-/// what stands at its path with what is held open (F9); then everything fails as `unavailable` until `probe()` finds it
-/// again.
+/// Tasks' files stand at their paths. Muster's own files are below `.muster/<installation>`: the parts of all sessions in
+/// `parts`, and the files that one session is about to put in place or to delete in a directory of its own (adr/0017).
+/// Every call below blocks on the file system: make it on a `BlockingPool`. The sink notices that its directory was
+/// unmounted, removed or replaced by comparing the directory at its path with the open one (F9); then every call throws
+/// `unavailable` until `probe()` finds the directory again.
 final class SinkDirectory: Sendable {
     /// The sink's name.
     let name: String
@@ -19,16 +19,16 @@ final class SinkDirectory: Sendable {
     let session: SinkSession
     /// The part files that are open now.
     let registry = PartRegistry()
-    /// How many parts the session has made: their first names differ by it.
+    /// How many parts the session has made; makes their first names unique.
     let madeParts = Atomic<Int>(0)
 
-    /// What is kept of the file system's room for the database beside the sink.
+    /// The room of the file system that is kept for the database beside the sink.
     let keptRoom: KeptRoom
 
-    /// What a probe writes: a sink with less than that is full.
+    /// The bytes that a probe writes: a sink with less free room is full.
     static let probeBytes: Int64 = 4_096
 
-    /// An empty directory beside those of the sessions, for one that begins while the sink is full.
+    /// An empty directory beside those of the sessions, for a session that begins while the sink is full.
     private static let spareName = "spare"
 
     private struct Handles {
@@ -43,12 +43,14 @@ final class SinkDirectory: Sendable {
     private let handles: Mutex<Handles>
     private let knownRevoked = Mutex<Set<SessionID>>([])
 
-    /// Begins a session in the directory at `path`: the session can put files in place and delete them from now on. The directory itself
-    /// is never made: a missing one is most likely a file system that is not mounted. To be called before the session is leased anything in the sink, and never for one that was (adr/0017).
+    /// Begins a session in the directory at `path`: the session can put files in place and delete them from now on. The
+    /// directory itself is never made: a missing one is most likely a file system that is not mounted. To be called
+    /// before the session gets a lease in the sink, and never for a session that had one (adr/0017).
     ///
     /// - Parameters:
-    ///   - mark: what the directory has to say of itself (adr/0034); nothing is made in another one. `nil` where no other can be meant.
-    ///   - kept: how many bytes of room are left to the database.
+    ///   - mark: the mark that the directory must have (adr/0034); nothing is made in another directory. `nil` if no
+    ///     other directory can be meant.
+    ///   - kept: how many bytes of room are kept for the database.
     init(name: String, path: String, session: SinkSession, mark: String?, kept: Int64 = 0) throws(StorageError) {
         keptRoom = KeptRoom(bytes: kept)
         self.name = name
@@ -66,7 +68,7 @@ final class SinkDirectory: Sendable {
         }
     }
 
-    /// Looks whether the directory at `path` can be reached and written; returns the bytes that may still be written.
+    /// Checks whether the directory at `path` can be reached and written; returns the bytes that may still be written.
     static func look(at path: String) throws(StorageError) -> Int64 {
         let root = try open(path)
         do throws(SystemError) {
@@ -93,7 +95,7 @@ final class SinkDirectory: Sendable {
         }
     }
 
-    /// What is found where the sink was: most likely its file system was unmounted.
+    /// The error for a missing or different directory at the sink's path: most likely its file system was unmounted.
     private static func gone(_ finding: String) -> StorageError {
         .unavailable(
             .init(
@@ -110,13 +112,13 @@ final class SinkDirectory: Sendable {
     /// The session's own directory. Moving anything out of it or into it fails once it was removed.
     var own: Directory { handles.withLock { $0.own } }
 
-    /// What all sessions of the installation have in the sink.
+    /// The directory that all sessions of the installation share in the sink.
     var home: Directory { handles.withLock { $0.home } }
 
-    /// Fails as `unavailable` unless the sink's path still leads to the directory that is held open, and that can be entered.
+    /// Throws `unavailable` unless the sink's path still leads to the open directory, and that can be entered.
     func check() throws(StorageError) {
         var status = stat()
-        // Its own entry, which is found only where it can be entered. Else each file would fail for itself.
+        // The entry `.` is found only if the directory can be entered. Without this check each file would fail by itself.
         guard stat(path + "/.", &status) == 0 else {
             let error = SystemError.last
             throw error.isAbsence ? Self.gone("\(path) is not there any more") : error.inSink("entering \(path)")
@@ -135,11 +137,11 @@ final class SinkDirectory: Sendable {
         }
     }
 
-    /// Whether the sink can be used: a file is made, written, synced and deleted again. What a parked sink waits for.
+    /// Checks whether the sink can be used: makes, writes, syncs and deletes a file. A parked sink waits for this to succeed.
     ///
-    /// A directory that came back, or was mounted again, is taken if the session's own directory is in it. An empty one is not:
-    /// most likely it is the bare mount point, and what is written there would be hidden by the next mount. Nor is one from which the session's
-    /// directory was removed: then the session was revoked, and only the next one may work there.
+    /// A directory that came back, or was mounted again, is used if the session's own directory is in it. An empty one is
+    /// not: most likely it is the bare mount point, and the next mount would hide what is written there. Nor is one from
+    /// which the session's directory was removed: then the session was revoked, and only the next session may work there.
     func probe() throws(StorageError) {
         do {
             try check()
@@ -150,7 +152,7 @@ final class SinkDirectory: Sendable {
         try write()
     }
 
-    /// What an error at one path means: it is the sink's only where the sink itself does not work either.
+    /// What an error at one path means: it is the sink's only if the sink itself doesn't work either.
     func judged(_ error: StorageError) -> StorageError {
         guard case .denied = error else { return error }
         do throws(StorageError) {
@@ -162,7 +164,7 @@ final class SinkDirectory: Sendable {
         }
     }
 
-    /// Tries whether the sink can be written.
+    /// Checks whether the sink can be written.
     private func write() throws(StorageError) {
         do throws(SystemError) {
             try own.refuseIfRemoved()
@@ -198,7 +200,7 @@ final class SinkDirectory: Sendable {
         registry.spoil(.unavailable(.init("the sink was replaced since the part was opened")))
     }
 
-    /// The parts' directory, made again if somebody deleted it.
+    /// The parts' directory, made again if it was deleted.
     func partsDirectory() throws(SystemError) -> Directory {
         let (home, parts) = handles.withLock { ($0.home, $0.parts) }
         if try parts.descriptor.status().links > 0 { return parts }
@@ -207,7 +209,7 @@ final class SinkDirectory: Sendable {
         return fresh
     }
 
-    /// Whether a session is known to be revoked here; so that nothing is looked at.
+    /// Whether a session is known to be revoked here, so that the file system need not be asked.
     func isRevoked(_ session: SessionID) -> Bool { knownRevoked.withLock { $0.contains(session) } }
 
     /// Remembers that a session is revoked here.
@@ -226,13 +228,13 @@ final class SinkDirectory: Sendable {
         return directory
     }
 
-    /// Makes the session's own directory. Where a full file system has no room for it, it becomes the one that was put by for that while there
-    /// was: what deletes there makes room.
+    /// Makes the session's own directory. If the file system is full, renames the spare directory that was made while
+    /// there was room: the session can then delete files, which makes room.
     private static func openOwn(in home: Directory, _ session: SinkSession) throws(SystemError) -> Directory {
         let isNew: Bool
         do {
             isNew = try home.makeDirectory(session.directoryName)
-            // The next one is put by if it can be; this session does without.
+            // Make the spare for the next session, if possible; this session doesn't need it.
             _ = try? home.makeDirectory(spareName)
         } catch {
             guard error.isLackOfRoom else { throw error }
@@ -243,7 +245,7 @@ final class SinkDirectory: Sendable {
             }
             isNew = true
         }
-        // A file system that comes back after a crash must have it: the session is over without.
+        // The directory must survive a crash of the file system: without it the session is over.
         if isNew { try home.descriptor.synchronize() }
         return try home.directory(session.directoryName)
     }

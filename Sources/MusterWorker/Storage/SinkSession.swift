@@ -1,13 +1,13 @@
 import MusterCore
 
-/// A session at work in sinks: what its own directory there is called (adr/0017).
+/// The identity of a session in sinks; the session's own directory there is named after it (adr/0017).
 struct SinkSession: Hashable, Sendable {
-    /// The database whose session it is, by a UUID: two of them share nothing below `.muster` (I18).
+    /// The UUID of the session's database: two databases share nothing below `.muster` (I18).
     let installation: String
-    /// The session. The database gives no number twice.
+    /// The session. The database never gives a number twice.
     let session: SessionID
 
-    /// A session; `nil` if the installation is no UUID. It becomes a name in the sink, so it is not taken on trust.
+    /// A session; `nil` if the installation is no UUID. It becomes a file name in the sink, so it is checked.
     init?(installation: String, session: SessionID) {
         let groups = installation.split(separator: "-", omittingEmptySubsequences: false)
         let isHexadecimal = installation.utf8.allSatisfy {

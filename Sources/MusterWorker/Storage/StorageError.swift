@@ -1,18 +1,19 @@
 import Glibc
 import MusterCore
 
-/// Why the storage of a sink would not do what was asked.
+/// Why a sink's storage failed to do what was asked.
 ///
-/// Two of the cases are about the sink and park it (`parksSink`), one is about this moment (`isPassing`); the others are about one task alone.
+/// Two of the cases concern the whole sink and park it (`parksSink`), one is temporary (`isPassing`); the others concern
+/// one task only.
 enum StorageError: Error, Hashable, Sendable {
-    /// What was seen.
+    /// What happened.
     struct Detail: Hashable, Sendable {
         /// What was being done, in words; may name a path below the sink.
         let text: String
         /// The system's error number, where a call failed.
         let errno: Int32?
 
-        /// A detail; without an error number for what was found by comparing.
+        /// A detail; without an error number if no system call failed.
         init(_ text: String, errno: Int32? = nil) {
             self.text = text
             self.errno = errno
@@ -21,25 +22,27 @@ enum StorageError: Error, Hashable, Sendable {
 
     /// The sink has no room: ENOSPC or EDQUOT. Parks the sink.
     case full(Detail)
-    /// The sink has room, but not as much as this file needs, or can't hold so large a one (F9).
+    /// The sink has room, but less than this file needs, or can't hold a file this large (F9).
     case noRoom(Detail)
     /// The sink can't be reached or written: unmounted, removed, replaced, read-only, failing. Parks the sink.
     case unavailable(Detail)
-    /// The process or the system has no descriptor left, or the part is being put in place: nothing is wrong with the sink or the task, and the work goes back.
+    /// The process or the system has no descriptor left, or the part is being put in place: nothing is wrong with the
+    /// sink or the task, and the lease is given back.
     case busy(Detail)
-    /// The system refuses something at the task's path: a directory is closed to us, the file is busy, its mount is read-only. Somebody may mend that.
+    /// The system refuses an operation at the task's path: a directory has no permission for us, the file is busy, its
+    /// mount is read-only. The operator can fix that.
     case denied(Detail)
     /// Something that isn't this task's file stands at its path; it is left alone (I8).
     case destinationTaken(Detail)
-    /// The path can't be made on this sink: the name is too long for it, and the like.
+    /// The path can't be made in this sink, for example because a name is too long for it.
     case destinationUnusable(Detail)
     /// A component of the path is a symbolic link or no directory; links are never followed.
     case symbolicLink(Detail)
-    /// The part was deleted, truncated or replaced by somebody else (F19), or a failed sync left its content in doubt.
+    /// The part was deleted, truncated or replaced by another process (F19), or a failed sync left its content in doubt.
     /// Its bytes have to be fetched anew.
     case partLost(Detail)
 
-    /// What was seen.
+    /// What happened.
     var detail: Detail {
         switch self {
         case .full(let detail), .noRoom(let detail), .unavailable(let detail), .busy(let detail), .denied(let detail),
@@ -57,7 +60,7 @@ enum StorageError: Error, Hashable, Sendable {
         }
     }
 
-    /// Whether nothing but the moment is at fault: the work is to be tried again as it is.
+    /// Whether the failure is temporary: the work is tried again as it is.
     var isPassing: Bool {
         if case .busy = self { true } else { false }
     }
@@ -79,7 +82,7 @@ extension StorageError: CustomStringConvertible {
     var description: String {
         let reason: String? =
             switch self {
-            // The kind of the failure says so.
+            // The kind of the failure already says so.
             case .noRoom, .denied: nil
             case .full: "the sink is full"
             case .unavailable: "the sink is unavailable"
@@ -98,7 +101,7 @@ extension StorageError: CustomStringConvertible {
 struct SystemError: Error, Hashable, Sendable {
     /// The error number.
     let number: Int32
-    /// Whether it is for want of inodes: no other file can be made, whatever room there is for bytes.
+    /// Whether the file system is out of inodes: no other file can be made, however many bytes are free.
     var isForInodes = false
 
     /// Wraps an error number.
@@ -109,7 +112,7 @@ struct SystemError: Error, Hashable, Sendable {
     /// The thread's current `errno`; to be taken directly after the call that set it.
     static var last: SystemError { SystemError(errno) }
 
-    /// The system's words for it.
+    /// The system's message for it.
     var message: String {
         let words: String? = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
             guard let start = buffer.baseAddress, strerror_r(number, start, buffer.count) == 0 else { return nil }
@@ -124,11 +127,11 @@ struct SystemError: Error, Hashable, Sendable {
     /// Whether the process or the system has no descriptor left.
     var isLackOfDescriptors: Bool { number == EMFILE || number == ENFILE }
 
-    /// Whether the file system, or what we may use of it, is full.
+    /// Whether the file system, or our quota on it, is full.
     var isLackOfRoom: Bool { number == ENOSPC || number == EDQUOT }
 
-    /// What the error means for Muster's own directory and the parts in it: all but a lack of room or of descriptors is the sink's
-    /// failure.
+    /// What the error means for Muster's own directory and the parts in it: every error but a lack of room or of
+    /// descriptors is a failure of the sink.
     func inSink(_ doing: @autoclosure () -> String) -> StorageError {
         let lack = isForInodes ? ": its file system has no inode left for another file" : ""
         let detail = StorageError.Detail(doing() + lack, errno: number)
@@ -136,8 +139,8 @@ struct SystemError: Error, Hashable, Sendable {
         return isLackOfDescriptors ? .busy(detail) : .unavailable(detail)
     }
 
-    /// What the error means at a task's own path. It is never the sink's, but for a lack of room: whether the sink works is for a probe to say
-    /// (`SinkDirectory.judged`).
+    /// What the error means at a task's own path. Except for a lack of room it is never the sink's: a probe decides
+    /// whether the sink works (`SinkDirectory.judged`).
     func atDestination(_ doing: @autoclosure () -> String) -> StorageError {
         switch number {
         case ELOOP: .symbolicLink(.init(doing(), errno: number))
@@ -148,8 +151,7 @@ struct SystemError: Error, Hashable, Sendable {
         }
     }
 
-    /// What the error means for the bytes of one part. A file system that can't hold so large a file fails the task
-    /// only.
+    /// What the error means for the bytes of one part. If the file system can't hold a file this large, only the task fails.
     func inPart(_ doing: @autoclosure () -> String) -> StorageError {
         number == EFBIG ? .destinationUnusable(.init(doing(), errno: number)) : inSink(doing())
     }

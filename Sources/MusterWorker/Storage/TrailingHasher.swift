@@ -11,7 +11,7 @@ final class TrailingHasher: Sendable {
     static let smallestFile: Int64 = 8 << 20
     /// Bytes that are hashed at once.
     private static let step: Int64 = 4 << 20
-    /// How far it may fall behind: what was written longer ago may have to be read from storage again.
+    /// How far it may fall behind, in bytes: older bytes may have to be read from storage again.
     private static let longestLag: Int64 = 256 << 20
 
     private struct State {
@@ -19,11 +19,11 @@ final class TrailingHasher: Sendable {
         var written: Int64 = 0
         /// How much of that was hashed.
         var hashed: Int64 = 0
-        /// Whether a thread is at it, or will be.
+        /// Whether a thread is hashing, or is about to.
         var isRunning = false
         /// Whether it ended without a result.
         var hasGivenUp = false
-        /// Who waits for the rest to be hashed.
+        /// The caller of `finish` that waits for the rest to be hashed.
         var waiting: CheckedContinuation<Void, Never>?
     }
 
@@ -38,9 +38,9 @@ final class TrailingHasher: Sendable {
     private let state = Mutex(State())
     private let sums: Mutex<Sums>
 
-    /// Begins with a part of which nothing was written.
+    /// Follows a part to which nothing has been written yet.
     ///
-    /// - Parameter isWanted: asked before each piece; when it says no, it gives up.
+    /// - Parameter isWanted: asked before each piece; the hasher gives up when it returns `false`.
     init(
         _ part: PartFile,
         _ algorithms: Set<DigestAlgorithm>,
@@ -53,7 +53,7 @@ final class TrailingHasher: Sendable {
         sums = Mutex(Sums(hasher: ContentHasher(algorithms)))
     }
 
-    /// Takes note that everything before `offset` was written. Costs the writer next to nothing.
+    /// Notes that everything before `offset` was written. This costs the writer next to nothing.
     func follow(to offset: Int64) {
         let mustStart = state.withLock { state in
             state.written = offset
@@ -71,8 +71,8 @@ final class TrailingHasher: Sendable {
         state.withLock { $0.hasGivenUp = true }
     }
 
-    /// Hashes what is left and returns the digests; none if it gave up, if the file is small, or if the bytes that it read are not
-    /// those of `prefix`, all of what was written. To be called once, when nothing more is written.
+    /// Hashes the rest and returns the digests; none if it gave up, if the file is small, or if the bytes that it read
+    /// don't match `prefix`, which covers all that was written. To be called once, after the last write.
     func finish(_ prefix: DurablePrefix) async -> [ContentDigest] {
         await withCheckedContinuation { continuation in
             let (isDone, mustStart) = state.withLock { state -> (Bool, Bool) in
@@ -109,7 +109,7 @@ final class TrailingHasher: Sendable {
                     }
                 }
             } catch {
-                // Whatever is the matter with the part, the finalizer finds it, and says so.
+                // The finalizer finds and reports any problem with the part.
                 isRead = false
             }
             state.withLock { state in
@@ -118,7 +118,7 @@ final class TrailingHasher: Sendable {
         }
     }
 
-    /// The next bytes to hash; `nil` when there is nothing to do for now, so that the thread goes.
+    /// The next bytes to hash; `nil` if there is nothing to do for now, so that the thread returns to the pool.
     private func next() -> ByteRange? {
         let (range, waiting) = state.withLock { state -> (ByteRange?, CheckedContinuation<Void, Never>?) in
             // At the end the last piece may be a short one.

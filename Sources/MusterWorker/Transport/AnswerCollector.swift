@@ -2,17 +2,17 @@ import MusterCore
 import MusterCurl
 import Synchronization
 
-/// Collects one answer that is small enough to be held, or just counts what comes of it, for one waiting job.
+/// Collects one answer that is small enough to keep in memory, or only its length and checksum, for one waiting job.
 final class AnswerCollector: TransferHandler {
     /// How the transfer ended.
     enum Ending: Sendable {
-        /// With this answer, whatever its status: its bytes if they are kept, and what they come to.
+        /// With this answer, whatever its status: the bytes if they are kept, and their length and checksum.
         case answered(ResponseHead, [UInt8], DurablePrefix)
-        /// Its body is larger than it may be.
+        /// The body is larger than the limit.
         case tooLarge(ResponseHead)
-        /// Without an answer.
+        /// The transfer failed before the answer was complete.
         case failed(TransferError, TransferStatistics)
-        /// It was cut from here, or there was no socket for it.
+        /// The worker cut it, or there was no socket for it.
         case cancelled
     }
 

@@ -4,7 +4,8 @@ import MusterCurl
 
 /// Carries the requests of MusterAPI's client over libcurl: one loop, one thread, connections kept alive between calls.
 ///
-/// The maker of one calls `shutdown` in the end; one that is only dropped cuts what is under way.
+/// The code that makes a transport calls `shutdown` in the end; a transport that is only released cuts the requests under
+/// way.
 public final class CurlTransport: Sendable {
     /// The most bytes that an answer may have; a page of any listing is far smaller.
     private static let responseLimitBytes = 64 << 20
@@ -24,7 +25,7 @@ public final class CurlTransport: Sendable {
         client = CurlClient(loop: loop, userAgent: "muster")
     }
 
-    /// MusterAPI's `send`. Throws `Unreachable` when there was no answer or none of a bearable size, and
+    /// MusterAPI's `send`. Throws `Unreachable` when there was no answer, or when the answer was too large, and
     /// `CancellationError` when the calling task was cancelled.
     public var send: APISend {
         { [client] request in try await Self.send(request, by: client) }
@@ -63,11 +64,11 @@ public final class CurlTransport: Sendable {
             headers: HeaderList(request.headers.map { HeaderField($0.name, $0.value) })
         )
         translated.maxResponseBytes = responseLimitBytes
-        // A coordinator is near or it is not there; the connection's share of a call's time is small.
+        // A coordinator is near or unreachable: connecting takes only a small part of a call's time.
         translated.connectTimeout = min(request.timeout ?? .seconds(10), .seconds(10))
         translated.responseTimeout = request.timeout ?? .seconds(300)
         translated.deadline = request.timeout
-        // libcurl by itself sends once more what got no answer on a connection that was used before.
+        // By itself, libcurl repeats a request that got no answer on a connection that was used before.
         translated.isAlone = request.manner == .change
         switch request.body {
         case .none: translated.body = .none

@@ -2,13 +2,13 @@ import MusterCore
 import MusterSystem
 import Synchronization
 
-/// Which small bodies of an origin are taken for files without a further question: some origins tell of a limit by one with status 200 (range contract,
-/// rows 24 and 27; adr/0036).
+/// Decides which small bodies of an origin are taken for files without a further question: some origins announce a limit by a small body with status 200
+/// (range contract, rows 24 and 27; adr/0036).
 final class OriginBeliefs: Sendable {
     /// What a body is taken for.
     enum Standing: Sendable {
         case file
-        /// What told of a limit a moment ago.
+        /// A body that announced a limit a moment ago.
         case limit
         case unknown
     }
@@ -17,16 +17,17 @@ final class OriginBeliefs: Sendable {
     private struct Kind {
         /// Whether one of them was seen to be a file.
         var isKnown = false
-        /// What has come so, with the URL that it came from first.
+        /// The bodies that came in such answers, each with the URL that it came from first.
         var bodies: [DurablePrefix: Body] = [:]
-        /// How many contents were seen to be those of files, and how many of these to be those of several files.
+        /// How many bodies were seen to be files, and how many of these to be the content of several files.
         var seen = 0
         var shared = 0
-        /// What was seen to be no file, and until when what comes so is taken for an echo of that.
+        /// The bodies that were seen to be no file, each with the time until which the same body is rejected without a
+        /// further question.
         var limits: [DurablePrefix: Int64] = [:]
-        /// By URL, how often what came was left for another try.
+        /// By URL, how often a body was left for another attempt.
         var doubts: [Int: Int] = [:]
-        /// By URL, sizes that are none of one page.
+        /// By URL, sizes of bodies that differ too much to be those of one page.
         var sizes: [Int: Int64] = [:]
 
         mutating func note(_ body: Body, _ read: DurablePrefix) {
@@ -37,34 +38,35 @@ final class OriginBeliefs: Sendable {
 
     private struct Body {
         let url: Int
-        /// Whether it has come from another URL too.
+        /// Whether the body has come from another URL too.
         var isRepeated = false
-        /// Whether it was seen to be the content of files, however many there are.
+        /// Whether the body was seen to be the content of files, even of several.
         var isShared = false
     }
 
     private struct State {
         var kinds = Remembered<Kind>()
-        /// How many examinations of an origin have let others pass.
+        /// How many examinations of an origin have let others go first.
         var passed = Remembered<Int>()
-        /// The origins at which a job sees whether what came is a file.
+        /// The origins at which a job examines a body now.
         var examined: Set<String> = []
     }
 
-    /// How long what was seen to be no file is none without being asked for again, in nanoseconds.
+    /// How long a body that was seen to be no file is rejected without a further question, in nanoseconds.
     private static let echo: Int64 = 2_000_000_000
-    /// How long all else is remembered, in nanoseconds.
+    /// How long everything else is remembered, in nanoseconds.
     private static let memory: Int64 = 600_000_000_000
-    /// So many contents of several files make others believed that come for several.
+    /// After this many bodies that several files share, further bodies that come for several files are believed.
     private static let sharedToBelieve = 3
-    /// So many files that may be pages make others of their look believed.
+    /// After this many files that may be pages, other bodies of their look are believed.
     private static let pagesToBelieve = 3
-    /// At the try of this number a page is believed where nobody can tell.
+    /// At the attempt of this number, a body that may be a page is believed if nothing decides.
     private static let triesToBelieve = 3
-    /// So many bodies are seen to be no page by their sizes, if these differ by so many bytes: a page may name the file.
+    /// The bodies of a look are seen to be no page after this many of them, if their sizes differ by at least
+    /// `leastDifference` bytes: smaller differences may be due to a page that names the file.
     private static let sizesToBelieve = 3
     private static let leastDifference: Int64 = 512
-    /// How many examinations of an origin let others pass, which takes them seconds where those tell nothing.
+    /// How many examinations of an origin let others go first. Each takes some seconds if the others show nothing.
     private static let mostPasses = 16
     /// How many bodies of a kind are remembered.
     private static let mostBodies = 4_096
@@ -74,7 +76,7 @@ final class OriginBeliefs: Sendable {
     let examined = Bell()
     private let now: @Sendable () -> Int64
 
-    /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
+    /// Begins without knowledge. `now` returns the nanoseconds of a clock that never jumps.
     init(now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
         self.now = now
     }
@@ -86,7 +88,7 @@ final class OriginBeliefs: Sendable {
             || state.withLock { $0.kinds.value(of: Self.key(look, origin), at: moment)?.isKnown == true }
     }
 
-    /// What it is taken for that has come from `url`. What may be a page has another size each time, as with an advertisement.
+    /// What a body from `url` is taken for. With `isPage`, its size proves nothing: a page may differ in size each time, as with an advertisement.
     func standing(
         of read: DurablePrefix, as look: Appearance, isPage: Bool = false, from url: String, of origin: String
     ) -> Standing {
@@ -106,7 +108,8 @@ final class OriginBeliefs: Sendable {
         }
     }
 
-    /// What has come from `url` was seen to be its file. What may be a page is no more than one such file, and its look is known by three.
+    /// Notes that a body from `url` was seen to be its file. With `mayBePage` it counts as one file only, and it takes three of them to make their look
+    /// known.
     func believe(
         _ read: DurablePrefix, as look: Appearance, mayBePage: Bool = false, from url: String, of origin: String
     ) {
@@ -120,7 +123,7 @@ final class OriginBeliefs: Sendable {
         change(look.asOther, origin) { $0.note(Body(url: url.hashValue, isShared: true), read) }
     }
 
-    /// Whether what has come from `url` is to be left for another try, where nobody can tell: so it is twice.
+    /// Whether a body from `url` is left for another attempt if nothing decides: this is so twice.
     func leaves(_ url: String, as look: Appearance, of origin: String) -> Bool {
         change(look, origin) { kind in
             kind.doubts[url.hashValue, default: 0] += 1
@@ -128,18 +131,19 @@ final class OriginBeliefs: Sendable {
         }
     }
 
-    /// Whether the same has come from several URLs.
+    /// Whether the same body has come from several URLs.
     func isRepeated(_ read: DurablePrefix, as look: Appearance, of origin: String) -> Bool {
         change(look, origin) { $0.bodies[read]?.isRepeated == true }
     }
 
-    /// What has come was seen to be no file.
+    /// Notes that a body was seen to be no file.
     func disprove(_ read: DurablePrefix, as look: Appearance, of origin: String) {
         let moment = now()
         change(look, origin) { $0 = Kind(limits: [read: moment + Self.echo]) }
     }
 
-    /// Whether an examination may wait until others have shown whether the origin serves a file more than once.
+    /// Whether an examination may let others go first, to learn from them whether the origin serves a file more than
+    /// once.
     func mayLetOthersPass(_ origin: String) -> Bool {
         let moment = now()
         return state.withLock {
@@ -150,12 +154,12 @@ final class OriginBeliefs: Sendable {
         }
     }
 
-    /// Begins to examine what came from an origin; `false` while another job does.
+    /// Begins the examination of a body of an origin; `false` while another job examines one.
     func begin(_ origin: String) -> Bool {
         state.withLock { $0.examined.insert(origin).inserted }
     }
 
-    /// That is over.
+    /// Ends the examination.
     func end(_ origin: String) {
         state.withLock { _ = $0.examined.remove(origin) }
         examined.ring()

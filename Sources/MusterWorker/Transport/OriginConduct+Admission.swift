@@ -1,12 +1,12 @@
 import MusterCore
 import Synchronization
 
-/// When a request may be made: many at once only where that is no reason to refuse them all.
+/// When a request may be made: many at once only if the origin does not refuse all of them for that.
 extension OriginConduct {
-    /// A request is about to be made. As long as nothing comes from the origin, and after it has refused what was asked for beside something else, requests
-    /// are made one after the other: many at once may be more than it allows, and be refused all together, which would say nothing of their files. Silence
-    /// refuses nothing: each request that has been silent for a while lets one more be made beside the next, so that files that are served come soon after
-    /// a few that are not. `nil` when the work is not wanted any more.
+    /// Waits until a request may be made, and notes it. As long as nothing comes from the origin, and after it has refused a request that was made beside
+    /// another, requests are made one after the other: the origin may not allow many at once, and may refuse all of them together, which would say nothing
+    /// about their files. Silence is no refusal: each request that has been silent for a while lets one more be made beside the next, so that files that are
+    /// served come soon after a few that are not. `nil` when the work is not wanted any more.
     func admit(_ origin: String, for control: LeaseControl) async -> Visit? {
         var awaited: (number: Int, until: ContinuousClock.Instant)?
         while true {
@@ -26,14 +26,14 @@ extension OriginConduct {
 
     private enum Admission {
         case asked(Visit)
-        /// For the answer to the request of this number, for so long at most.
+        /// For the answer to the request of this number, for this long at most.
         case waits(Int, Duration)
     }
 
     private func askIfOpen(_ origin: String) -> Admission {
         let moment = now()
         return state.withLock { state in
-            // Nothing waits for a request that has been silent for longer: each turn of a file that is refused beside it would wait anew.
+            // A request that has been silent for longer is not waited for: each turn of a file that is refused beside it would wait anew.
             let latest = moment - Self.silentTime.wholeNanoseconds
             guard !state.isOpen(origin, at: moment), let unanswered = state.asking[origin]?.unanswered,
                 case let recent = unanswered.filter({ $0.value > latest }),
@@ -44,19 +44,19 @@ extension OriginConduct {
         }
     }
 
-    /// The origin has refused what was asked for beside something else, which may be for that.
+    /// Notes that the origin refused a request that was made beside another one, which may be the reason.
     func refusesTogether(_ origin: String) {
         let moment = now()
         state.withLock { $0.refusing.note((), of: origin, until: moment + Self.servingMemory) }
     }
 
-    /// Whether the origin was seen to serve what overlaps, so that what it refuses it refuses for something else.
+    /// Whether the origin was seen to serve overlapping requests, so that its refusals have another reason.
     func servesTogether(_ origin: String) -> Bool {
         let moment = now()
         return state.withLock { $0.together.value(of: origin, at: moment) } != nil
     }
 
-    /// Waits until no job asks anything of the origin, for some seconds at most: what is asked for then is asked for alone.
+    /// Waits until no job asks anything of the origin, for some seconds at most: the next request is then made alone.
     func becomesIdle(_ origin: String, for control: LeaseControl) async {
         let deadline = ContinuousClock.now + Self.aloneTime
         while true {
@@ -66,8 +66,8 @@ extension OriginConduct {
         }
     }
 
-    /// How long a request that is to be asked for alone waits for those before it.
+    /// How long a request that is to be made alone waits for those before it.
     private static let aloneTime: Duration = .seconds(5)
-    /// After which time a request that is not answered is silent.
+    /// After this time, a request without an answer counts as silent.
     private static let silentTime: Duration = .seconds(2)
 }

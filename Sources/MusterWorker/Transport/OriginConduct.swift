@@ -3,32 +3,32 @@ import MusterCurl
 import MusterSystem
 import Synchronization
 
-/// In which manner an origin is asked besides the rung of the ladder: some refuse what curl, which uses each connection once and says nothing of
-/// codings, is served.
+/// The manner in which an origin is asked, besides the rung of the ladder. Some origins refuse what they serve to curl, which uses each connection once and
+/// does not mention codings.
 struct Manner: Sendable, Hashable {
     /// Whether each request gets a connection of its own (range contract, rows 22b and 28).
     var isAlone = false
-    /// Whether requests say that the content is wanted as it is (row 13).
+    /// Whether requests ask for the content without a coding (row 13).
     var saysIdentity = true
 }
 
-/// What all jobs of a worker know of the origins together, for as long as it runs: how many bodies come from there, which rungs of the
-/// ladder they have contradicted, and who wants credentials by Digest.
+/// What all jobs of a worker know of the origins, for as long as the worker runs: how many bodies come from each origin, which rungs of the ladder it has
+/// contradicted, and whether it wants credentials by Digest.
 final class OriginConduct: Sendable {
     /// A request that is made at an origin.
     struct Visit: Sendable {
-        /// Counts all requests.
+        /// The number of the request, among all requests of the worker.
         fileprivate let number: Int
-        /// Whether others were under way when it was made.
+        /// Whether other requests were under way when it was made.
         fileprivate let isShared: Bool
     }
 
     /// The requests that are under way at an origin.
     struct Asking {
         var count = 0
-        /// Those of which nothing has come yet, by their numbers, and when each was made.
+        /// The requests of which nothing has come yet, by number, with the time when each was made.
         var unanswered: [Int: Int64] = [:]
-        /// The last one that was made.
+        /// The number of the last request.
         var last = 0
     }
 
@@ -37,29 +37,30 @@ final class OriginConduct: Sendable {
         var visits = 0
         var asking: [String: Asking] = [:]
         var rungs = OriginRungs()
-        /// When something last came from origins, of late.
+        /// When something last came from an origin.
         var serving = Remembered<Int64>()
-        /// Origins that have answered lately that something is there, or is as it was.
+        /// Origins that have answered lately that a file is there, or is unchanged.
         var answering = Remembered<Void>()
-        /// Origins that have refused since then what was asked for beside something else.
+        /// Origins that have refused a request made beside another one, and have not shown a file since.
         var refusing = Remembered<Void>()
-        /// Origins that were seen to serve what overlaps.
+        /// Origins that were seen to serve overlapping requests.
         var together = Remembered<Void>()
-        /// How many files in a row were refused at origins that serve nobody, each of them alone, and the last one.
+        /// How many files in a row were refused at origins that serve nothing, each asked for alone, and the last one of
+        /// them.
         var refusedAlone = Remembered<(count: Int, last: String)>()
         /// Origins that want credentials by Digest.
         var challenging = Remembered<Void>()
         /// How origins want to be asked.
         var manners = Remembered<Manner>()
-        /// Origins of which what comes on connections that were used before is believed like any other answer.
+        /// Origins whose refusals on connections that were used before are believed like any others.
         var trusted = Remembered<Void>()
-        /// Origins that have served somebody who named a coding, or were asked without it in vain.
+        /// Origins that have served a request which names `identity`, or were asked without it already.
         var identified = Remembered<Void>()
-        /// Origins of which a plain GET was seen to come much faster than a part of the same file.
+        /// Origins at which a plain GET was seen to be much faster than a part of the same file.
         var faster = Remembered<Void>()
         /// Origins whose last answer took long.
         var lingering = Remembered<Void>()
-        /// Origins that were seen to send a file from the position on that they are told.
+        /// Origins that were seen to send a file from the position that they are told.
         var positioned = Remembered<Void>()
         /// Origins that were silent lately, whatever they were asked for.
         var silent = Remembered<Void>()
@@ -72,7 +73,7 @@ final class OriginConduct: Sendable {
             refusedAlone.value(of: origin, at: moment)?.count ?? 0 >= OriginConduct.aloneToBelieve
         }
 
-        /// Whether many may ask at once.
+        /// Whether many requests may be made at once.
         func isOpen(_ origin: String, at moment: Int64) -> Bool {
             if refusesAlone(origin, at: moment) { return true }
             guard refusing.value(of: origin, at: moment) == nil else { return false }
@@ -80,13 +81,14 @@ final class OriginConduct: Sendable {
                 || answering.value(of: origin, at: moment) != nil
         }
 
-        /// A file is there.
+        /// Notes that a file is there.
         mutating func isThere(_ origin: String) {
             refusing.forget(origin)
             refusedAlone.forget(origin)
         }
 
-        /// A request is answered with a body. One that was under way together with another one for long enough to have met it shows that what overlaps is served.
+        /// Notes that a request is answered with a body. If it was under way beside another one for so long that both have met at the origin, the origin
+        /// serves overlapping requests.
         mutating func answer(_ visit: Visit, of origin: String, at moment: Int64) {
             let latest = moment - OriginConduct.togetherTime
             guard let asked = asking[origin]?.unanswered.removeValue(forKey: visit.number), asked <= latest,
@@ -108,21 +110,21 @@ final class OriginConduct: Sendable {
         }
     }
 
-    /// How long after its last answer an origin counts as one that serves, in nanoseconds, unless it refuses by a status that tells of shorter limits:
-    /// limits are set for so many seconds.
+    /// How long after its last answer an origin counts as serving, in nanoseconds: limits are set for so many seconds. A refusal with a status that tells of
+    /// shorter limits shortens this.
     static let servingMemory: Int64 = 8_000_000_000
     /// How long a silence is remembered, in nanoseconds.
     private static let silenceMemory: Int64 = 300_000_000_000
-    /// How long an answer of an origin may take that is never silent for `FetchJob.keptPatience`.
+    /// An origin that answers within this time is taken never to be silent for `FetchJob.keptPatience`.
     private static let quickAnswer: Duration = .seconds(5)
-    /// How long it is remembered how an origin wants to be asked, in nanoseconds: as long as its rungs.
+    /// How long the manner of asking an origin is remembered, in nanoseconds: as long as its rungs.
     static let mannerMemory = OriginRungs.closedNanoseconds
 
-    /// How long answers are waited for that others have asked for.
+    /// How long to wait for answers that other jobs have asked for.
     private static let answerTime: Duration = .milliseconds(250)
-    /// Requests that wait so long together for their answers have met at the origin, in nanoseconds: the network keeps none for as long.
+    /// Two requests that have both waited this long for their answers have met at the origin, in nanoseconds: the network delays none for as long.
     private static let togetherTime: Int64 = 250_000_000
-    /// So many files that were refused alone show that others are refused for themselves, too.
+    /// After this many files that were refused alone, other files are taken to be refused for themselves, too.
     static let aloneToBelieve = 3
 
     let state = Mutex(State())
@@ -130,18 +132,18 @@ final class OriginConduct: Sendable {
     let bell = Bell()
     let now: @Sendable () -> Int64
 
-    /// Nothing is known yet. `now` tells nanoseconds of a clock that never jumps.
+    /// Begins without knowledge. `now` returns the nanoseconds of a clock that never jumps.
     init(now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
         self.now = now
     }
 
-    /// A request is about to be made, whatever else is asked of the origin.
+    /// Notes that a request is about to be made, whatever else is asked of the origin.
     func ask(_ origin: String) -> Visit {
         let moment = now()
         return state.withLock { $0.ask(origin, at: moment) }
     }
 
-    /// That request for the file at `url` is over. Returns whether another one was made at the same time.
+    /// Notes that the request for the file at `url` is over. Returns whether another one was made at the same time.
     ///
     /// - Parameter isThere: whether the origin said that the file is there, whether or not it sent it; `nil` where it said nothing.
     func isOver(_ visit: Visit, _ origin: String, url: String = "", isThere: Bool? = nil) -> Bool {
@@ -165,8 +167,8 @@ final class OriginConduct: Sendable {
         }
     }
 
-    /// Waits until whatever is asked of the origin now is answered, for a moment at most. Returns whether it is, and nothing came of it, nor did lately: then
-    /// a refusal is for no limit, as far as this worker sees.
+    /// Waits until the present requests to the origin are answered, for a moment at most. Returns whether they are, and nothing comes from the origin, nor
+    /// did lately: then a refusal is not due to a limit, as far as this worker sees.
     func servesNobody(_ origin: String, for control: LeaseControl) async -> Bool {
         let last = state.withLock(\.visits)
         let deadline = ContinuousClock.now + Self.answerTime
@@ -179,7 +181,8 @@ final class OriginConduct: Sendable {
         }
     }
 
-    /// Whether a refusal of an origin that serves nobody is for its file: it was asked for alone, or enough others were.
+    /// Whether a refusal of an origin that serves nothing is due to the file: it was asked for alone, or enough other
+    /// files were.
     func isRefusedForItself(_ origin: String, isShared: Bool) -> Bool {
         let moment = now()
         return !isShared || state.withLock { $0.refusesAlone(origin, at: moment) }
@@ -190,7 +193,7 @@ final class OriginConduct: Sendable {
         state.withLock { $0.asking[origin] == nil }
     }
 
-    /// The body of a transfer begins to come, as the answer to a request.
+    /// Notes that the body of a transfer begins to come, as the answer to a request.
     func enter(_ origin: String, _ visit: Visit? = nil) {
         let moment = now()
         state.withLock { state in
@@ -201,7 +204,7 @@ final class OriginConduct: Sendable {
         if visit != nil { bell.ring() }
     }
 
-    /// That transfer is over.
+    /// Notes that the transfer is over.
     func leave(_ origin: String) {
         let moment = now()
         state.withLock { state in
@@ -211,7 +214,7 @@ final class OriginConduct: Sendable {
         }
     }
 
-    /// Whether the origin is serving anybody. One that is may refuse for that; one that refuses everybody has another reason (row 24).
+    /// Whether the origin is serving anything. If it is, it may refuse for that reason; if it refuses everything, it has another reason (row 24).
     func isBusy(_ origin: String) -> Bool {
         state.withLock { $0.running[origin] != nil }
     }
@@ -219,7 +222,7 @@ final class OriginConduct: Sendable {
     /// Whether something comes from the origin, or did lately.
     func isServing(_ origin: String) -> Bool { isServing(origin, despite: nil) }
 
-    /// Whether something comes from the origin, or did so lately that a refusal with this status may be for too much at once.
+    /// Whether something comes from the origin, or came so lately that a refusal with this status may mean too much at once.
     func isServing(_ origin: String, despite status: Int?) -> Bool {
         let moment = now()
         let limit = Int64(FailureKind.longestLimit(status: status) / .nanoseconds(1))
@@ -231,42 +234,43 @@ final class OriginConduct: Sendable {
         state.withLock { $0.challenging.note((), of: origin) }
     }
 
-    /// How credentials are shown to the origin.
+    /// How credentials are sent to the origin.
     func authentication(at origin: String) -> Authentication {
         state.withLock { $0.challenging.value(of: origin, at: 0) } != nil ? .onChallenge : .preemptive
     }
 
-    /// The origin served what it had refused when it was asked in another manner.
+    /// Notes the manner in which the origin served what it had refused in another one.
     func wants(_ manner: Manner, _ origin: String) {
         let until = now() + Self.mannerMemory
         state.withLock { $0.manners.note(manner, of: origin, until: until) }
     }
 
-    /// In which manner the origin is asked.
+    /// The manner in which the origin is asked.
     func manner(of origin: String) -> Manner {
         let moment = now()
         return state.withLock { $0.manners.value(of: origin, at: moment) } ?? Manner()
     }
 
-    /// A new connection brought the same refusal as one that was used before.
+    /// Notes that a new connection brought the same refusal as one that was used before.
     func trustKept(of origin: String) {
         let until = now() + Self.mannerMemory
         state.withLock { $0.trusted.note((), of: origin, until: until) }
     }
 
-    /// Whether a refusal on a connection that was used before may be due to that.
+    /// Whether a refusal on a connection that was used before may be due to the reuse.
     func doubtsKept(of origin: String) -> Bool {
         let moment = now()
         return state.withLock { $0.trusted.value(of: origin, at: moment) } == nil
     }
 
-    /// What says `identity` is no reason for the origin to refuse: it has served that.
+    /// Notes that the origin has served a request which names `identity`: that is no reason for it to refuse.
     func trustIdentity(of origin: String) {
         let until = now() + Self.mannerMemory
         state.withLock { $0.identified.note((), of: origin, until: until) }
     }
 
-    /// Whether the origin may refuse for `identity`. A job that is told so asks without it, and it alone: for ten minutes no other job is told so.
+    /// Whether the origin may refuse because of `identity`. A job that is told so asks without it. Only that job does: for ten minutes no other job is told
+    /// so.
     func doubtsIdentity(of origin: String) -> Bool {
         let moment = now()
         return state.withLock { state in
@@ -276,13 +280,13 @@ final class OriginConduct: Sendable {
         }
     }
 
-    /// A plain GET came much faster than a part of the same file.
+    /// Notes that a plain GET was much faster than a part of the same file.
     func servedPlainlyFaster(_ origin: String) {
         let until = now() + Self.mannerMemory
         state.withLock { $0.faster.note((), of: origin, until: until) }
     }
 
-    /// Whether a plain GET was seen to come much faster than a part.
+    /// Whether a plain GET was seen to be much faster than a part.
     func isFasterPlainly(_ origin: String) -> Bool {
         let moment = now()
         return state.withLock { $0.faster.value(of: origin, at: moment) } != nil
@@ -299,7 +303,7 @@ final class OriginConduct: Sendable {
         state.withLock { $0.silent.note((), of: origin, until: until) }
     }
 
-    /// The origin answered, after so long.
+    /// Notes that the origin answered, after `time`.
     func answered(_ origin: String, after time: Duration = .zero) {
         state.withLock { state in
             if time < .seconds(1) { state.silent.forget(origin) }
@@ -328,7 +332,7 @@ final class OriginConduct: Sendable {
         state.withLock { $0.rungs.served(rung, by: origin) }
     }
 
-    /// Where a source of which nothing is known begins.
+    /// The rung on which a source of the origin begins of which nothing is known.
     func first(of origin: String, isToldToWait: Bool = false) -> Rung {
         let moment = now()
         return state.withLock { $0.rungs.first(of: origin, isToldToWait: isToldToWait, now: moment) }

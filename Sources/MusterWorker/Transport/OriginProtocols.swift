@@ -2,45 +2,46 @@ import MusterAPI
 import MusterCurl
 import Synchronization
 
-/// Which origins keep resetting HTTP/2 streams, and are asked in HTTP/1.1 for it (range contract, row 23), and which ones don't speak that, or refuse it;
-/// without I/O.
+/// Which origins keep resetting HTTP/2 streams, and are therefore asked in HTTP/1.1 (range contract, row 23), and which origins don't speak HTTP/1.1, or
+/// refuse it. Without I/O.
 struct ProtocolHistory: Sendable {
-    /// What a transfer over HTTP/2 told.
+    /// What a transfer showed.
     enum Event: Sendable, Hashable {
         /// It came to its end.
         case served
         /// The stream was reset, or the connection went away under it.
         case reset
-        /// It ended without anything that proves its end; in HTTP/1.1 chunks prove it (row 14).
+        /// It ended without a proof of its end; in HTTP/1.1, chunks prove it (row 14).
         case endless
-        /// A connection over TLS for HTTP/1.1 alone came to nothing, or was refused what HTTP/2 serves: the origin may serve HTTP/2 alone. Where the choice
-        /// is its own, it loses nothing.
+        /// A TLS connection for HTTP/1.1 alone failed, or was refused what HTTP/2 serves: the origin may serve HTTP/2 alone. It is then offered both
+        /// versions, so that an origin which serves both loses nothing.
         case refusedHTTP1
     }
 
     private struct Entry {
         var resetsInARow = 0
         var fellBack = false
-        /// Whether it is offered HTTP/2 with each request.
+        /// Whether HTTP/2 is offered to it with each request.
         var refusesHTTP1 = false
-        /// How many transfers HTTP/2 has served since.
+        /// How many transfers HTTP/2 has served since then.
         var servedSince = 0
-        /// In which versions it has served something.
+        /// The versions in which it has served something.
         var serves: (http1: Bool, http2: Bool) = (false, false)
-        /// How many requests in HTTP/1.1 have met what may be meant for that version, since one was served.
+        /// How many requests in HTTP/1.1 failed in a way that may be due to the version, since one was served.
         var doubtsInARow = 0
 
-        /// Whether something was learned that is worth more than an accident.
+        /// Whether a lasting property was learned, and not just a reset that may be an accident.
         var tellsMuch: Bool { fellBack || refusesHTTP1 }
     }
 
-    /// After so many resets in a row an origin is asked in HTTP/1.1.
+    /// After this many resets in a row, an origin is asked in HTTP/1.1.
     static let resetsBeforeFallback = 2
-    /// After so many requests in a row that may have been refused for HTTP/1.1, that is believed of an origin which has served it as well: it may have stopped.
+    /// After this many requests in a row that may have been refused for HTTP/1.1, an origin that has served HTTP/1.1 is believed to refuse it: it may have
+    /// stopped.
     static let doubtsBeforeBelief = 2
-    /// After so many transfers that HTTP/2 has served instead, HTTP/1.1 is tried once more: what refused it may have been an outage.
+    /// After this many transfers that HTTP/2 has served instead, HTTP/1.1 is tried once more: an outage may have been the reason for the refusal.
     static let servedBeforeRetry = 64
-    /// How many origins are remembered; a forgotten one shows itself again.
+    /// How many origins are remembered; what is forgotten of an origin is learned again.
     static let originLimit = 1_024
 
     private var entries: [String: Entry] = [:]
@@ -53,21 +54,22 @@ struct ProtocolHistory: Sendable {
     /// Whether an origin is asked in HTTP/1.1 from now on.
     func fellBack(_ origin: String) -> Bool { entries[origin]?.fellBack == true }
 
-    /// Whether an origin is offered HTTP/2 whatever it is asked for.
+    /// Whether an origin is offered HTTP/2 with every request.
     func refusesHTTP1(_ origin: String) -> Bool { entries[origin]?.refusesHTTP1 == true }
 
-    /// Whether an origin has served something in HTTP/2, and nothing in HTTP/1.1, or nothing lately: what it refuses in that, it may refuse for that.
+    /// Whether an origin has served something in HTTP/2, and nothing in HTTP/1.1, or nothing lately: what it refuses in HTTP/1.1 may be refused for the
+    /// version.
     func mayRefuseHTTP1(_ origin: String) -> Bool {
         guard let entry = entries[origin], entry.serves.http2, !entry.refusesHTTP1 else { return false }
         return !entry.serves.http1 || entry.doubtsInARow >= Self.doubtsBeforeBelief
     }
 
-    /// Takes in that a request in HTTP/1.1 met what may be meant for that version.
+    /// Notes that a request in HTTP/1.1 failed in a way that may be due to the version.
     mutating func doubtHTTP1(_ origin: String) {
         if entries[origin] != nil { change(origin) { $0.doubtsInARow += 1 } }
     }
 
-    /// Takes in that an origin serves a file in a version, whatever becomes of the transfer.
+    /// Notes that an origin serves a file in a version, however the transfer ends.
     mutating func serves(in version: ResponseHead.Version, _ origin: String) {
         switch version {
         case .http2, .http3: change(origin) { $0.serves.http2 = true }
@@ -82,11 +84,11 @@ struct ProtocolHistory: Sendable {
         }
     }
 
-    /// Takes in what a transfer told.
+    /// Takes in what a transfer showed.
     mutating func note(_ event: Event, of origin: String) {
         switch event {
         case .served:
-            // One that fell back has answered over a stream that began before: that changes nothing any more.
+            // An origin that fell back may still answer on a stream that began before, which changes nothing any more.
             guard let entry = entries[origin], !entry.fellBack else { return }
             change(origin) { entry in
                 entry.resetsInARow = 0
@@ -108,7 +110,7 @@ struct ProtocolHistory: Sendable {
         change(origin) { entry in
             entry.resetsInARow += times
             entry.fellBack = entry.resetsInARow >= Self.resetsBeforeFallback
-            // It may take HTTP/1.1 by now. Otherwise that is found out once more.
+            // The origin may accept HTTP/1.1 by now. If it does not, that is found out again.
             if entry.fellBack { (entry.refusesHTTP1, entry.serves.http1) = (false, false) }
         }
     }
@@ -123,7 +125,7 @@ struct ProtocolHistory: Sendable {
 
     private mutating func makeRoom() {
         guard entries.count >= Self.originLimit else { return }
-        // Those that only met one reset first: most of them were accidents.
+        // Origins with a mere reset go first: most resets were accidents.
         if let oldest = order.first(where: { entries[$0]?.tellsMuch == false }) ?? order.first { forget(oldest) }
     }
 
@@ -143,21 +145,21 @@ final class OriginProtocols: Sendable {
     /// Whether an origin is asked in HTTP/1.1 from now on.
     func fellBack(_ origin: String) -> Bool { history.withLock { $0.fellBack(origin) } }
 
-    /// Whether an origin is offered HTTP/2 whatever it is asked for.
+    /// Whether an origin is offered HTTP/2 with every request.
     func refusesHTTP1(_ origin: String) -> Bool { history.withLock { $0.refusesHTTP1(origin) } }
 
-    /// Whether what an origin refuses in HTTP/1.1 may be refused for that.
+    /// Whether what an origin refuses in HTTP/1.1 may be refused for the version.
     func mayRefuseHTTP1(_ origin: String) -> Bool { history.withLock { $0.mayRefuseHTTP1(origin) } }
 
-    /// Takes in that a request in HTTP/1.1 met what may be meant for that version.
+    /// Notes that a request in HTTP/1.1 failed in a way that may be due to the version.
     func doubtHTTP1(_ origin: String) { history.withLock { $0.doubtHTTP1(origin) } }
 
-    /// Takes in that an origin serves a file in a version.
+    /// Notes that an origin serves a file in a version.
     func serves(in version: ResponseHead.Version, _ origin: String) {
         history.withLock { $0.serves(in: version, origin) }
     }
 
-    /// Takes in what a transfer told.
+    /// Takes in what a transfer showed.
     func note(_ event: ProtocolHistory.Event, of origin: String) {
         history.withLock { $0.note(event, of: origin) }
     }

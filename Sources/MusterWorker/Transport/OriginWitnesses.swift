@@ -3,33 +3,34 @@ import MusterCurl
 import MusterSystem
 import Synchronization
 
-/// Files that origins have served: by asking for them again a job tells whether a refusal is for its file alone or for too much at once (range
-/// contract, row 24; adr/0033).
+/// Files that origins have served, called witnesses. By asking for one again, a job learns whether a refusal is for its file alone, or for too much at once
+/// (range contract, row 24; adr/0033).
 final class OriginWitnesses: Sendable {
-    /// A file that was served, as it is asked for again: for its first byte, and whatever its content is by now.
+    /// A file that was served, with the request that asks for it again: for its first byte, whatever its content is by
+    /// now.
     struct Witness: Sendable {
         /// The request.
         let request: TransferRequest
-        /// Whether its URL may work once, so that a refusal says nothing.
+        /// Whether its URL may work only once, so that a refusal says nothing.
         let mayBeUsedUp: Bool
-        /// How it came.
+        /// How its answer looked.
         fileprivate let look: Appearance
-        /// Whether it is of another part than the file, though there are some of the file's own part, of which nothing comes any more.
+        /// Whether it is in another part than the file, although the file's own part has witnesses: nothing comes from that part any more.
         fileprivate(set) var isElsewhere = false
-        /// Where the file is.
+        /// The path of its source.
         fileprivate let path: String
-        /// From when on it may be asked for, in nanoseconds.
+        /// The time from which it may be asked for, in nanoseconds.
         fileprivate let usableFrom: Int64
 
-        /// Whether an answer to the request is of something else than came before.
+        /// Whether an answer to the request brings something else than came before.
         func isOther(_ head: ResponseHead) -> Bool { look.isReplaced(in: ResponseFacts(head)) }
     }
 
     /// What an origin has shown of its refusals with one status.
     private enum Meaning: Sendable {
-        /// So many times a file was refused again after a witness had been served.
+        /// How many times a file was refused again after a witness had been served.
         case files(turns: Int)
-        /// A file that it had served was refused as well.
+        /// A witness was refused as well.
         case limit
     }
 
@@ -39,12 +40,12 @@ final class OriginWitnesses: Sendable {
         var meanings = Remembered<Meaning>()
         /// Origins that have served a witness once more.
         var servingAgain = Remembered<Void>()
-        /// How many files of an origin a first request has brought.
+        /// How many files of an origin have come with their first request.
         var files = Remembered<Int>()
-        /// By origin, until when files take the turns that others learn from.
+        /// By origin and path, until when a file takes the turns that others learn from.
         var leading = Remembered<[String: Int64]>()
 
-        /// Returns whether the file took turns.
+        /// Ends the turns of a file. Returns whether it took turns.
         mutating func leave(_ source: SourceURL, at moment: Int64) -> Bool {
             guard var files = leading.value(of: source.origin, at: moment),
                 files.removeValue(forKey: source.path) != nil
@@ -54,54 +55,54 @@ final class OriginWitnesses: Sendable {
         }
     }
 
-    /// What stands for the status where nothing was answered in time, and where it was no HTTP.
+    /// These stand for the status when there was no answer in time, and when the answer was no HTTP.
     static let silence = 0
     static let noHTTP = 1
     /// How often a witness has to be served between two refusals of a file.
     static let turns = 6
-    /// The same where files of the origin have taken ``turnsToBelieve``: while others are served, whose connections may be the ones too many, and while none
-    /// is.
+    /// The same once files of the origin have taken ``turnsToBelieve``: while others are served, whose connections may be the ones too many, and while none
+    /// are served.
     static let fewTurns = 2
     static let oneTurn = 1
-    /// So many turns of all files make few of each enough.
+    /// After this many turns of all files, few turns of each file are enough.
     static let turnsToBelieve = 9
-    /// So many files take them at the same time.
+    /// How many files take turns at the same time.
     private static let filesToBelieve = 3
-    /// How long a witness is good for, and when it is replaced by a newer one, in nanoseconds.
+    /// How long a witness is valid, and after which time a newer one replaces it, in nanoseconds.
     private static let memory: Int64 = 600_000_000_000
     private static let freshness: Int64 = 5_000_000_000
-    /// How long a file is left alone of which one request brings all, as long as that runs, in nanoseconds.
+    /// How long a file is not asked for again while the one request runs that brings all of it, in nanoseconds.
     private static let rest: Int64 = 2_000_000_000
-    /// How many parts of an origin have witnesses, and how many kinds of paths of such a part have one.
+    /// The most parts of an origin that have witnesses, and the most kinds of paths in such a part that have one.
     private static let mostParts = 8
-    /// After so many files it is worth a request to know whether their origin serves a file more than once.
+    /// After this many files, it is worth a request to learn whether their origin serves a file more than once.
     private static let filesToTryAgain = 4
 
     /// Requests for witnesses that several files wait for.
     let shared = SharedTestimonies()
 
     private let state = Mutex(State())
-    /// Rung when others may take turns: a file has left its own, or it has been told what refusals are for.
+    /// Rung when other files may take turns: a file has ended its own, or it was decided what refusals are for.
     private let bell = Bell()
     private let turnTime: Int64
     private let now: @Sendable () -> Int64
 
-    /// Nothing is known yet.
+    /// Begins without knowledge.
     ///
     /// - Parameters:
-    ///   - turnTime: how long a file keeps others from taking turns beside it, since it took its last one, in nanoseconds.
-    ///   - now: tells nanoseconds of a clock that never jumps.
+    ///   - turnTime: how long a file keeps others from taking turns beside it, counted from its last turn, in nanoseconds.
+    ///   - now: returns the nanoseconds of a clock that never jumps.
     init(turnTime: Int64 = 10_000_000_000, now: @escaping @Sendable () -> Int64 = MonotonicClock.now) {
         self.turnTime = turnTime
         self.now = now
     }
 
-    /// A source was served by this request.
+    /// Notes that a source was served by this request.
     ///
     /// - Parameters:
     ///   - look: how its answer looks.
-    ///   - mayBeUsedUp: whether its URL may work once.
-    ///   - isOver: whether all that is to come has come.
+    ///   - mayBeUsedUp: whether its URL may work only once.
+    ///   - isOver: whether the answer has come completely.
     func served(_ request: TransferRequest, of source: SourceURL, _ look: Appearance, mayBeUsedUp: Bool, isOver: Bool) {
         guard request.url.hasPrefix("http"), request.redirectAllowed == nil else { return }
         let (part, kind, moment) = (Self.part(source), Self.kind(source), now())
@@ -126,8 +127,8 @@ final class OriginWitnesses: Sendable {
         }
     }
 
-    /// A file has come by a first request. Returns what to ask for once more, to see whether its origin serves a file more than once: after a few files, and
-    /// each time after twice as many, until one was served.
+    /// Counts a file that came with its first request. Returns the witness to ask for once more, to see whether the origin serves a file more than once:
+    /// after a few files, and each time after twice as many, until a witness was served.
     func fileCame(_ source: SourceURL) -> Witness? {
         let moment = now()
         let count = state.withLock { state in
@@ -139,19 +140,19 @@ final class OriginWitnesses: Sendable {
         return witnesses(for: source) { _ in true }.first { $0.usableFrom <= moment }
     }
 
-    /// An origin has served a file once more: no URL of its is used up.
+    /// Notes that an origin has served a file once more: none of its URLs works only once.
     func servedAgain(_ origin: String) {
         state.withLock { $0.servingAgain.note((), of: origin) }
     }
 
-    /// Whether it has.
+    /// Whether the origin has served a file once more.
     func servesAgain(_ origin: String) -> Bool {
         let moment = now()
         return state.withLock { $0.servingAgain.value(of: origin, at: moment) } != nil
     }
 
-    /// The witness to ask for a file in its turn of that number, once it may be asked for: one of those next to it, or one of each other part after the other.
-    /// `nil` when there is none. `isServing` tells of the key of a part whether something comes from there.
+    /// The witness for a file's turn of that number, once it may be asked for. The turns go through the witnesses nearest to the file, or through one witness
+    /// of each other part. `nil` when there is none. `isServing` tells for the key of a part whether something comes from there.
     func witness(
         for source: SourceURL, turn: Int, isServing: (String) -> Bool, while isWanted: () -> Bool
     ) async -> Witness? {
@@ -167,8 +168,8 @@ final class OriginWitnesses: Sendable {
         return nil
     }
 
-    /// Those of its own part whose paths have the most in common with its own, or one of each other part. Where nothing comes of its own part while
-    /// something comes of others, those of these: all of the part may be refused for another reason than a limit.
+    /// The witnesses of the file's own part whose paths share the most with its path, or else one witness of each other part. If nothing comes from the own
+    /// part while something comes from other parts, the witnesses of those: the whole own part may be refused for another reason than a limit.
     private func witnesses(for source: SourceURL, _ isServing: (String) -> Bool) -> [Witness] {
         let moment = now()
         let known = state.withLock { $0.witnesses.value(of: source.origin, at: moment) } ?? [:]
@@ -187,8 +188,8 @@ final class OriginWitnesses: Sendable {
         return zip(own.values, shared).filter { $0.1 == most }.map(\.0)
     }
 
-    /// Waits for a file's turns: as long as too little is known of a status, three files take turns. Those that are refused beside them learn from these, and
-    /// need few.
+    /// Waits until a file may take turns: as long as too little is known of a status, three files take turns. Files that are refused beside them learn from
+    /// them, and need few turns.
     func waitForTurns(of source: SourceURL, status: Int, for control: LeaseControl) async {
         while true {
             let rings = bell.rings
@@ -197,7 +198,7 @@ final class OriginWitnesses: Sendable {
         }
     }
 
-    /// Takes the turns, if that may be now; otherwise returns after how many nanoseconds they are free at the latest.
+    /// Takes the turns if that is possible now; otherwise returns the nanoseconds until they are free at the latest.
     private func takeTurns(_ source: SourceURL, _ status: Int) -> Int64? {
         let (key, moment) = (Self.key(source, status), now())
         return state.withLock { state in
@@ -215,13 +216,13 @@ final class OriginWitnesses: Sendable {
         }
     }
 
-    /// A file takes no turns any more.
+    /// Ends the turns of a file.
     func leave(_ source: SourceURL) {
         let moment = now()
         if state.withLock({ $0.leave(source, at: moment) }) { bell.ring() }
     }
 
-    /// How often the witness has to be served before a refusal with this status counts as one of the file; `isBusy` while others are served.
+    /// How often the witness has to be served before a refusal with this status counts as a refusal of the file; `isBusy` while others are served.
     func turns(of source: SourceURL, status: Int, isBusy: Bool) -> Int {
         let (key, moment) = (Self.key(source, status), now())
         guard case .files(Self.turnsToBelieve...) = state.withLock({ $0.meanings.value(of: key, at: moment) }) else {
@@ -230,10 +231,10 @@ final class OriginWitnesses: Sendable {
         return isBusy ? Self.fewTurns : Self.oneTurn
     }
 
-    /// Whether the origin was seen to tell of a limit by silence.
+    /// Whether the origin was seen to signal a limit by silence.
     func isSilentAtLimit(_ origin: String) -> Bool { isLimit(Self.silence, of: origin) }
 
-    /// Whether it was seen to tell of a limit by this status.
+    /// Whether the origin was seen to signal a limit by this status.
     func isLimit(_ status: Int, of origin: String) -> Bool {
         let moment = now()
         guard case .limit = state.withLock({ $0.meanings.value(of: "\(status) \(origin)", at: moment) }) else {
@@ -242,8 +243,8 @@ final class OriginWitnesses: Sendable {
         return true
     }
 
-    /// It has been told what a refusal with this status was for. A limit that was seen is none any more where a part of the origin gives nothing to
-    /// anybody, while others do (`isPartClosed`).
+    /// Notes what a refusal with this status was for. A limit that was seen is withdrawn if a part of the origin serves nothing to any job, while other parts
+    /// do serve (`isPartClosed`).
     func told(isLimit: Bool, _ source: SourceURL, status: Int, isPartClosed: Bool = false) {
         let (key, moment) = (Self.key(source, status), now())
         state.withLock { state in
@@ -257,7 +258,7 @@ final class OriginWitnesses: Sendable {
         bell.ring()
     }
 
-    /// A file was refused again with this status, after a witness had been served.
+    /// Notes that a file was refused again with this status, after a witness had been served.
     func tookTurn(_ source: SourceURL, status: Int) {
         let (key, moment) = (Self.key(source, status), now())
         let turns: Int? = state.withLock { state in
@@ -270,7 +271,8 @@ final class OriginWitnesses: Sendable {
         if turns == Self.turnsToBelieve { bell.ring() }
     }
 
-    /// A file that was refused with this status is served now: its turns say nothing, and those of others less.
+    /// Forgets the turns of a file that was refused with this status and is served now: they say nothing, and the turns
+    /// of other files say less.
     func forgetTurns(_ source: SourceURL, status: Int) {
         let (key, moment) = (Self.key(source, status), now())
         state.withLock { state in
@@ -280,7 +282,7 @@ final class OriginWitnesses: Sendable {
 
     private static func key(_ source: SourceURL, _ status: Int) -> String { "\(status) \(source.origin)" }
 
-    /// What stands for the part of an origin that a file is in.
+    /// The key of the part of an origin that a file is in.
     static func key(ofPart source: SourceURL) -> String { key(source.origin, part(source)) }
 
     private static func key(_ origin: String, _ part: String) -> String { "\(origin) \(part)" }
@@ -294,14 +296,14 @@ final class OriginWitnesses: Sendable {
         return "\(directory)/*\(ending)"
     }
 
-    /// What is the same for files that are numbered through.
+    /// The form that the paths of numbered files have in common.
     private static func kind(_ source: SourceURL) -> String {
         source.path.prefix { $0 != "?" }.filter { !$0.isNumber }
     }
 }
 
 extension Dictionary {
-    /// Forgets the value of the earliest moment.
+    /// Forgets the value with the earliest moment.
     fileprivate mutating func forgetOldest(_ moment: (Value) -> Int64) {
         guard let oldest = self.min(by: { moment($0.value) < moment($1.value) }) else { return }
         self[oldest.key] = nil
@@ -309,7 +311,7 @@ extension Dictionary {
 }
 
 extension String {
-    /// How many bytes two texts begin with in common.
+    /// How many bytes two texts share at their beginning.
     fileprivate func commonPrefix(with other: String) -> Int {
         zip(utf8, other.utf8).prefix { $0 == $1 }.count
     }

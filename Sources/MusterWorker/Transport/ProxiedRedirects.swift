@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Where redirects may take a request that goes through a proxy: only to hosts whose addresses were looked at here first (range contract,
-/// row 39). A loop's thread can't wait for that, so that the request stops at the redirect, and is made again once somebody has looked.
+/// Where redirects may take a request that goes through a proxy: only to hosts whose addresses were checked here first (range contract, row 39). A loop's
+/// thread can't wait for that check, so the request stops at the redirect, and is made again after the check.
 final class ProxiedRedirects: Sendable {
     private struct State {
         var stopped: String?
         var count = 0
     }
 
-    /// More hosts than this are no redirects any more.
+    /// The most hosts that are checked for one lease: a request that needs more is given up.
     private static let limit = 10
 
     private let sources: SourceGuard?
@@ -26,7 +26,7 @@ final class ProxiedRedirects: Sendable {
         return false
     }
 
-    /// The URL at which the last request stopped, to be looked at; `nil` when there were too many.
+    /// The URL at which the last request stopped, to be checked; `nil` when there were too many.
     func next() -> String? {
         state.withLock { state in
             state.count += 1

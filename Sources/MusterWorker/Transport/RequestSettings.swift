@@ -4,19 +4,19 @@ import MusterCurl
 
 /// What all requests of one lease have in common: its options with every secret in the clear (range contract, rows 33, 36, 38). Never logged.
 struct RequestSettings: Sendable {
-    /// What libcurl is told, but for what one request asks for.
+    /// The request without what a single question adds.
     private let template: TransferRequest
     private let httpVersion: FetchOptions.HTTPVersion?
-    /// What must not be shown anywhere.
+    /// Texts that must not be shown anywhere.
     private let confidences: [String]
 
-    /// Fields that are ours to set: a caller's would contradict what the answer is judged by.
+    /// Header fields that only Muster sets: a caller's would contradict what the answer is judged by.
     private static let ownFields: Set<String> = [
         "range", "if-range", "if-none-match", "if-modified-since", "accept-encoding", "connection", "content-length",
         "transfer-encoding",
     ]
 
-    /// The settings for one source. Blocks if there are files to be read for it (`readsFiles`).
+    /// The settings for one source. Blocks if files have to be read for them (`readsFiles`).
     ///
     /// - Parameters:
     ///   - url: the source's URL.
@@ -34,7 +34,7 @@ struct RequestSettings: Sendable {
         secrets: SecretStore = SecretStore()
     ) throws(SecretRefusal) {
         let options = options ?? FetchOptions()
-        // What redirects may take anywhere is read only if anyone may receive it.
+        // If redirects may take secrets anywhere, only those are read that any origin may receive.
         let trustsRedirects = options.locationTrusted == true
         let secrets = trustsRedirects ? secrets : secrets.sending(to: url)
         var request = TransferRequest(url: url)
@@ -82,7 +82,7 @@ struct RequestSettings: Sendable {
         confidences = Self.confidences(of: request)
     }
 
-    /// Schemes that HTTP's fields and redirects mean nothing to (row 37).
+    /// Schemes for which HTTP's fields and redirects have no meaning (row 37).
     private static let otherSchemes: Set<String> = ["ftp", "ftps", "sftp"]
 
     /// Whether the options leave open which version of HTTP is spoken.
@@ -91,16 +91,16 @@ struct RequestSettings: Sendable {
     /// Whether header fields are sent at all.
     var isHTTP: Bool { template.allowedSchemes.contains("http") }
 
-    /// Whether somebody else may open the connections to the origin, whose addresses are then not seen here.
+    /// Whether a proxy may open the connections to the origin, whose addresses are then not seen here.
     var isProxied: Bool { template.proxy != .direct }
 
-    /// A request for the source that asks for nothing in particular yet.
+    /// A request for the source, before a question is added.
     ///
     /// - Parameters:
-    ///   - isFirst: whether nothing is known of the content yet. Ranges of a large file are better off with a connection each, which
-    ///     share no window and no fate (row 23); a first request shares one where it can.
+    ///   - isFirst: whether nothing is known of the content yet. Ranges of a large file are better off with a connection each: they
+    ///     share no flow-control window and no failure (row 23). A first request shares a connection where it can.
     ///   - fellBack: whether the origin kept resetting its HTTP/2 streams.
-    ///   - refusesHTTP1: whether it may speak HTTP/2 alone.
+    ///   - refusesHTTP1: whether the origin may speak HTTP/2 alone.
     func request(isFirst: Bool = false, fellBack: Bool = false, refusesHTTP1: Bool = false) -> TransferRequest {
         var request = template
         request.httpVersion =
@@ -114,14 +114,13 @@ struct RequestSettings: Sendable {
         return request
     }
 
-    /// A text about a request, without what was given in confidence: origins may repeat what they are sent, and what they say is
-    /// quoted in failures.
+    /// A text about a request, without its secrets: origins may repeat what they are sent, and failures quote what origins say.
     func withoutSecrets(_ text: String) -> String {
         confidences.reduce(text) { $0.replacing($1, with: "•••") }
     }
 
-    /// The values of fields and cookies, and every password. Longer ones first, since one may be part of another; short ones may stand
-    /// in any text and are left alone.
+    /// The values of fields and cookies, and every password. Longer ones come first, since one may be part of another. Short ones may occur in any text and
+    /// are left out.
     private static func confidences(of request: TransferRequest) -> [String] {
         var texts = request.originHeaders.fields.map(\.value)
         texts += (request.cookies ?? "").split(separator: "; ").map { String($0.drop { $0 != "=" }.dropFirst()) }
@@ -147,7 +146,7 @@ struct RequestSettings: Sendable {
         return paths.contains { $0 != nil } || secrets.contains(where: \.isInFile)
     }
 
-    /// The fields of both, by name; a name is the same in whatever case.
+    /// The fields of both, by name; names are compared without case.
     static func merged(
         _ headers: [String: String],
         over defaults: [String: Secret],
@@ -171,7 +170,7 @@ struct RequestSettings: Sendable {
         var pairs: [String] = []
         for (name, secret) in cookies.sorted(by: { $0.key < $1.key }) {
             let value = try secrets.text(of: secret)
-            // It would begin another cookie (RFC 6265 §4.1.1).
+            // A semicolon would begin another cookie (RFC 6265 §4.1.1).
             guard !value.utf8.contains(UInt8(ascii: ";")) else {
                 throw SecretRefusal(reference: "the cookie \(name)", reason: "has a semicolon in its value")
             }

@@ -1,9 +1,9 @@
 public import MusterCore
 
-/// What groups may refer to on a worker, and who may receive it. A client that may add tasks can have any header sent to a server of their
-/// own, so that a secret is given out only together with its receivers.
+/// What groups may refer to on a worker, and which origins may receive it. A client that may add tasks can have any header sent to a server of its own, so a
+/// secret is granted only together with its receivers.
 public struct SecretGrants: Sendable, Hashable {
-    /// Who may receive a secret.
+    /// The receivers of a secret.
     public enum Receiver: Sendable, Hashable {
         /// Any origin that a task names.
         case anyone
@@ -15,13 +15,14 @@ public struct SecretGrants: Sendable, Hashable {
     public var variables: [String: Set<Receiver>] = [:]
     /// Directories, by their absolute paths: all files below them. No link leads out of one.
     public var directories: [String: Set<Receiver>] = [:]
-    /// Single files, by the absolute paths under which they are referred to; links are followed. Anyone may receive them.
+    /// Single files, by the absolute paths under which they are referred to; links are followed. Any origin may receive
+    /// them.
     public var files: Set<String> = []
 
     /// No grant at all.
     public init() {}
 
-    /// Grants everything that options refer to: those that a person gives for requests of their own.
+    /// Grants what a secret refers to, for options that a user gives for requests of its own.
     public mutating func add(_ secret: Secret) {
         switch secret.form {
         case .value: break

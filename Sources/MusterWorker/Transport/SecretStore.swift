@@ -21,10 +21,10 @@ struct SecretStore: Sendable {
 
     private let grants: SecretGrants
     private let environment: @Sendable (String) -> String?
-    /// The origin that what is read is sent to; as long as there is none, only what anyone may receive is read.
+    /// The origin that is sent what is read; without one, only secrets are read that any origin may receive.
     private var origin: String?
 
-    /// A store that sends nothing anywhere yet.
+    /// A store without a receiver.
     ///
     /// - Parameter environment: the value of an environment variable.
     init(
@@ -58,7 +58,7 @@ struct SecretStore: Sendable {
 
     private func variable(_ name: String) throws(SecretRefusal) -> String {
         let reference = "env:\(name)"
-        // The tokens and database URLs of this very process are never anybody's to send.
+        // The tokens and database URLs of this process are never sent.
         guard !name.uppercased().hasPrefix("MUSTER_") else {
             throw SecretRefusal(reference: reference, reason: "is one of Muster's own variables")
         }
@@ -87,7 +87,7 @@ struct SecretStore: Sendable {
         } catch {
             throw SecretRefusal(reference: reference, reason: "can't be read: \(error.message)")
         }
-        // Editors end a file with a line break that belongs to no secret.
+        // Editors end a file with a line break that is not part of the secret.
         var text = bytes[...]
         if text.last == UInt8(ascii: "\n") { text.removeLast() }
         if text.last == UInt8(ascii: "\r") { text.removeLast() }
@@ -105,7 +105,7 @@ struct SecretStore: Sendable {
         return Array(bytes.prefix(try result.get()))
     }
 
-    /// Where a path leads in the end; refused when it is not granted, nor below a directory that is.
+    /// The real path of a file; refused when neither the file nor a directory above it is granted.
     private func located(_ path: String, of reference: String) throws(SecretRefusal) -> String {
         if let real = Self.withoutLinks(path) {
             if grants.files.contains(path) { return real }
@@ -114,11 +114,11 @@ struct SecretStore: Sendable {
                 if real.hasPrefix(root == "/" ? root : root + "/") { return real }
             }
         }
-        // Said of a missing file as well: nobody learns what there is elsewhere.
+        // Also said of a missing file, so that the message does not reveal which files exist.
         throw SecretRefusal(reference: reference, reason: "is no file that this worker gives to the source")
     }
 
-    /// The absolute path with every link followed; `nil` when it leads nowhere.
+    /// The absolute path with every link followed; `nil` when there is no such file.
     private static func withoutLinks(_ path: String) -> String? {
         guard let real = realpath(path, nil) else { return nil }
         defer { free(real) }

@@ -1,13 +1,13 @@
 import MusterCore
 import Synchronization
 
-/// What files of origins say that were asked for once more, for all that wait to know it: many files are refused at the same time (adr/0033).
+/// The testimonies of witnesses, shared by all jobs that wait for them: many files are refused at the same time (adr/0033).
 final class SharedTestimonies: Sendable {
     private struct State {
         /// How many requests were begun.
         var begun = 0
         var underWay: Set<String> = []
-        /// What the last one of each key told, and which one it was.
+        /// The last testimony for each key, and the number of its request.
         var told = Remembered<(number: Int, testimony: Examination.Testimony)>()
     }
 
@@ -15,10 +15,11 @@ final class SharedTestimonies: Sendable {
     /// Rung when a request is over.
     private let bell = Bell()
 
-    /// This moment, to be named when a testimony is asked for.
+    /// The present moment, to be given when a testimony is asked for.
     var moment: Int { state.withLock { $0.begun } }
 
-    /// What a request told that was begun after a moment; where there is none, `ask` makes it, once what is under way is over. `nil` if its job's work is wanted no more.
+    /// The testimony of a request that was begun after `moment`. If there is none, `ask` makes one, once a request under way is over. `nil` if the work of
+    /// the job is not wanted any more.
     func testimony(
         of key: String, after moment: Int, for control: LeaseControl, ask: () async -> Examination.Testimony
     ) async -> Examination.Testimony? {
@@ -30,7 +31,7 @@ final class SharedTestimonies: Sendable {
                 let testimony = await ask()
                 state.withLock { state in
                     state.underWay.remove(key)
-                    // What could not be told to one may be told to the next.
+                    // A request without a result is not shared: the next job may get one.
                     if testimony != .nothing { state.told.note((number, testimony), of: key) }
                 }
                 bell.ring()

@@ -2,16 +2,16 @@ import MusterCore
 import MusterSystem
 import Synchronization
 
-/// Which addresses this worker asks (range contract, row 39), as a coordinator said last.
+/// Which addresses this worker asks (range contract, row 39), by the last answer of a coordinator.
 final class SourceGuard: Sendable {
     private let rule = Mutex<AddressGuard?>(nil)
     private let predicate: (@Sendable (String) -> Bool)?
-    /// Names whose addresses were all allowed, and until when that counts.
+    /// Names whose addresses were all allowed, and until when that is valid.
     private let resolved = Mutex<[String: Int64]>([:])
 
     /// A guard that allows everything until an answer brings a rule.
     ///
-    /// - Parameter predicate: asked besides; what it refuses stays refused.
+    /// - Parameter predicate: an additional check; what it refuses stays refused.
     init(besides predicate: (@Sendable (_ numericAddress: String) -> Bool)? = nil) {
         self.predicate = predicate
     }
@@ -30,15 +30,14 @@ final class SourceGuard: Sendable {
 
     /// Why a proxy may not be asked for a URL; `nil` when it may.
     ///
-    /// This is what the URL itself says of the address. The proxy resolves names, so that they are resolved here before it is asked:
-    /// see `refusal(byResolving:)`.
+    /// This judges the URL alone. The proxy resolves names, so they are resolved here before it is asked: see `refusal(byResolving:)`.
     func refusal(byProxyOf url: String) -> String? {
         guard let rule = rule.withLock({ $0 }), rule.refusesPrivate else { return nil }
         guard let host = URLHost(of: url) else { return "the URL has no host" }
         return host.isAllowed(by: rule) ? nil : "the host \(host.name) is not allowed"
     }
 
-    /// Whether a URL has a name that has to be resolved before a proxy may be asked for it, and has not been of late.
+    /// Whether a URL has a name that has to be resolved before a proxy may be asked for it, and was not resolved lately.
     func mustResolve(_ url: String) -> Bool {
         guard let rule = rule.withLock({ $0 }), rule.refusesPrivate, let host = URLHost(of: url) else { return false }
         let moment = MonotonicClock.now()
@@ -47,8 +46,8 @@ final class SourceGuard: Sendable {
 
     /// Resolves the name of a URL, and says why a proxy may not be asked for it; `nil` when it may. Blocks.
     ///
-    /// Every address has to be an allowed one. A name that has none here may be one that only the proxy knows: it passes if it looks like
-    /// a name of the public Internet.
+    /// Every address has to be allowed. A name without an address here may be one that only the proxy knows: it passes if it looks like a name of the public
+    /// Internet.
     func refusal(byResolving url: String) -> String? {
         if let reason = refusal(byProxyOf: url) { return reason }
         guard mustResolve(url), let rule = rule.withLock({ $0 }), let host = URLHost(of: url) else { return nil }
@@ -67,7 +66,7 @@ final class SourceGuard: Sendable {
         return nil
     }
 
-    /// How long a name that was resolved need not be resolved again, and how many are remembered.
+    /// How long a resolved name need not be resolved again, and how many names are remembered.
     private static let resolvedNanoseconds: Int64 = 30_000_000_000
     private static let resolvedLimit = 4_096
 }

@@ -1,13 +1,13 @@
 import Glibc
 import MusterCore
 
-/// The host of a URL, and what it tells of the address without being resolved.
+/// The host of a URL, and what its text tells of the address without being resolved.
 struct URLHost: Sendable, Hashable {
     /// In lower case, without brackets and without the dot that may end it.
     let name: String
 
-    /// The host of an absolute URL; `nil` when there is none. Whatever could be read in two ways is read as the host that
-    /// stands last, which is how curl reads it.
+    /// The host of an absolute URL; `nil` when there is none. A URL that can be read in two ways is read as curl reads
+    /// it: the last host counts.
     init?(of url: String) {
         guard let scheme = url.range(ofText: "://") else { return nil }
         let rest = url.utf8[scheme.upperBound...]
@@ -24,8 +24,8 @@ struct URLHost: Sendable, Hashable {
         name = text.lowercased()
     }
 
-    /// Whether a rule leaves it to be asked for. A name may be asked for unless it always means the machine that resolves it; an
-    /// address has to be one that the rule allows. Unusual spellings of addresses (`127.1`, `0x7f000001`) are refused.
+    /// Whether a rule allows asking for the host. A name is allowed unless it always means the machine that resolves it; an address has to be allowed by the
+    /// rule. Unusual spellings of addresses (`127.1`, `0x7f000001`) are refused.
     func isAllowed(by rule: AddressGuard) -> Bool {
         if name == "localhost" || name.hasSuffix(".localhost") { return rule.allows("127.0.0.1") }
         return isAddress ? rule.allows(name) : true
@@ -43,13 +43,13 @@ struct URLHost: Sendable, Hashable {
 }
 
 extension URLHost {
-    /// Suffixes of names that mean something inside a network alone (RFC 6761, RFC 6762, RFC 8375, and what is used as if it were).
+    /// Suffixes of names that mean something only inside a network (RFC 6761, RFC 6762, RFC 8375, and others in common use).
     private static let internalSuffixes = [
         ".local", ".localdomain", ".internal", ".intranet", ".private", ".corp", ".lan", ".home", ".arpa",
     ]
 
-    /// Whether a name that has no address here may be one of the public Internet: it has several parts, none but the usual characters,
-    /// and does not end as internal names do.
+    /// Whether a name that has no address here may be one of the public Internet: it has several parts and only the usual characters, and does not end as
+    /// internal names do.
     var mayBePublic: Bool {
         let isPlain = name.utf8.allSatisfy { byte in
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
@@ -73,7 +73,7 @@ extension URLHost {
             var text = [CChar](repeating: 0, count: 64)
             let code = getnameinfo(
                 entry.pointee.ai_addr, entry.pointee.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
-            // An address that can't be read is one that no rule allows.
+            // An address that can't be read is refused by every rule.
             let length = text.firstIndex(of: 0) ?? text.count
             addresses.append(
                 code == 0 ? String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self) : "")
@@ -84,7 +84,7 @@ extension URLHost {
 }
 
 extension String {
-    /// Where `text` stands first.
+    /// The first occurrence of `text`.
     fileprivate func range(ofText text: String) -> Range<String.Index>? {
         var start = utf8.startIndex
         while start < utf8.endIndex {

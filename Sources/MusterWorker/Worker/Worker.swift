@@ -7,8 +7,9 @@ public import ServiceLifecycle
 
 /// A worker: leases chunks from coordinators, fetches them into its sinks, and puts finished files in place.
 ///
-/// `run` goes on until graceful shutdown, which drains: running chunks are made durable and given back, what only has to be
-/// put in place is, the session is closed; all within 10 s. It also returns when the coordinator drains the worker.
+/// `run` continues until graceful shutdown, which drains the worker: running chunks are made durable and given back,
+/// complete files are put in place, and the session is closed; all within 10 s. It also returns when the coordinator
+/// drains the worker.
 public struct Worker: Service {
     private let configuration: WorkerConfiguration
     private let logger: Logger

@@ -4,22 +4,23 @@ public import MusterAPI
 public struct SinkConfiguration: Sendable, Hashable {
     /// The sink's name, as groups and coordinators use it.
     public var name: String
-    /// The directory on this host. It is never made: a missing one is most likely a file system that is not mounted.
+    /// The directory on this host. It is never created: a missing one is most likely a file system that is not mounted.
     public var path: String
-    /// How it is known to be the right directory (adr/0034).
+    /// How the worker knows that it is the right directory (adr/0034).
     public enum Identity: Sendable, Hashable {
-        /// It is the one that the database remembers, if it remembers any.
+        /// It is the directory that the database remembers, if it remembers any.
         case remembered
-        /// It takes the place of the one that the database remembers, for good.
+        /// It permanently replaces the directory that the database remembers.
         case replaced
-        /// The database itself is in it, and no other can be meant.
+        /// It contains the database itself, so no other directory can be meant.
         case holdsDatabase
 
-        /// How many bytes of its file system files don't take: what a private database needs that runs, a segment of its log (adr/0023).
+        /// Bytes of its file system that are kept free of files: a running private database needs them for a segment of
+        /// its log (adr/0023).
         public var keptBytes: Int64 { self == .holdsDatabase ? 16 << 20 : 0 }
     }
 
-    /// How it is known to be the right directory.
+    /// How the worker knows that it is the right directory.
     public var identity: Identity
 
     /// A sink.
@@ -38,22 +39,23 @@ public struct WorkerConfiguration: Sendable {
     public var tokens: ServerTokens
     /// The worker's name; by `NameRule`. A restarted worker keeps its name and gets a new session.
     public var name: String
-    /// The sinks that it reaches; at least one, no two of one name.
+    /// The sinks that it reaches; at least one, each with a different name.
     public var sinks: [SinkConfiguration]
     /// How many transfers run at once, within `Limits.slots`.
     public var slots: Int
-    /// How many workers run in this process, and share the files that it may open.
+    /// How many workers run in this process; they share the files that it may open.
     public var workersInProcess = 1
     /// How many transfer loops, each with a thread of its own; 0 for one per core, at most 4.
     public var loops: Int
-    /// The rate in bytes per second that all its transfers keep to together, within `Limits.bytesPerSecond`; `nil` for none. What
-    /// coordinators share out of the fleet's budgets holds besides.
+    /// The maximum rate of all its transfers together, in bytes per second, within `Limits.bytesPerSecond`; `nil` for
+    /// none. The worker's shares of the fleet's budgets apply in addition.
     public var bytesPerSecond: Int64?
-    /// After how long bytes that have come are durable and reported, but for the time that this takes: a worker that is killed loses no more.
+    /// After this time received bytes are made durable and reported; doing so takes some time on top. A killed worker
+    /// loses no more than that.
     public var progressInterval: Duration = .seconds(3)
-    /// The same where the whole installation may be killed at any time, since nothing else survives that.
+    /// The same for an installation that may be killed as a whole at any time: only durable bytes survive that.
     public static let shortProgressInterval: Duration = .milliseconds(750)
-    /// Within what time a plain GET brings the bytes of its trial that is worth to begin a file anew for (adr/0028).
+    /// How soon a plain GET must deliver the bytes of its trial to be worth starting a file over (adr/0028).
     var trialTime: Duration = .seconds(5)
     /// The version of the program, told to coordinators and, in the User-Agent, to origins.
     public var version: String
@@ -61,10 +63,11 @@ public struct WorkerConfiguration: Sendable {
     public var labels: [String: String]
     /// A PEM file of certificate authorities to trust for origins instead of the system's.
     public var caFile: String?
-    /// What options may refer to, secrets as well as certificates and their like, and who may receive it.
+    /// Secrets, certificates and similar files that options may refer to, and which origins may receive them.
     public var secrets: SecretGrants
-    /// Asked besides the coordinator's own guard for each numeric address before a request goes out to it, redirects too;
-    /// `false` refuses the source (range contract, row 39). `nil` leaves it to the guard. Called on the threads of the loops.
+    /// Called for each numeric address before a request is sent to it, including redirects, in addition to the
+    /// coordinator's own guard; `false` refuses the source (range contract, row 39). `nil` leaves it to the guard. Called
+    /// on the threads of the loops.
     public var addressAllowed: (@Sendable (_ numericAddress: String) -> Bool)?
 
     /// A configuration with 16 slots and as many loops as there are cores, at most 4.

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `muster-bench all`: everything, one after the other.
+/// `muster-bench all`: the benchmarks, one after the other.
 struct AllCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "all", abstract: "All of the others but distance and soak, with their defaults.")
@@ -17,7 +17,7 @@ struct AllCommand: AsyncParsableCommand {
                 do {
                     sections += try await benchmark.measure(bench)
                 } catch {
-                    // The others are worth having, and take long.
+                    // Keep the other results, which take long to measure.
                     bench.say("\(name) failed: \(error)")
                     failed.append(name)
                 }
@@ -29,7 +29,7 @@ struct AllCommand: AsyncParsableCommand {
         }
     }
 
-    /// Each with its defaults; the circumstances come with ``Bench``.
+    /// Each benchmark with its defaults; the circumstances come from ``Bench``.
     private static func benchmarks() throws -> [any Benchmark] {
         [
             try SmallCommand.parse([]), try LargeCommand.parse([]), try ControlPlaneCommand.parse([]),

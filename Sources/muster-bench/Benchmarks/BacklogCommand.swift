@@ -1,7 +1,7 @@
 import ArgumentParser
 import MusterAPI
 
-/// `muster-bench backlog`: whether a claim takes longer when much is queued.
+/// `muster-bench backlog`: whether a claim takes longer when many tasks are queued.
 struct BacklogCommand: Benchmark {
     static let configuration = CommandConfiguration(
         commandName: "backlog",
@@ -17,7 +17,7 @@ struct BacklogCommand: Benchmark {
 
     @OptionGroup var common: BenchOptions
 
-    /// What it is compared with.
+    /// The number of queued tasks of the baseline.
     private static let few = 10_000
 
     func validate() throws {
@@ -59,7 +59,7 @@ struct BacklogCommand: Benchmark {
                     try await claim(large)
                 },
                 Contestant(name: "\(Figure.count(many)) queued, behind an old snapshot", role: .muster) { turn in
-                    // What the first files leave behind is still there when the claims are timed.
+                    // The dead rows of the first files still exist when the claims are timed.
                     try await large.database.withOldSnapshot {
                         let dead = min(Self.few, many / 8)
                         try await SyntheticLoad(client: large.client).fill("dead-\(turn)", count: dead)

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `muster-bench distance`: the same files from far away, over connections that lose packets.
+/// `muster-bench distance`: small and large files from far away, over connections that lose packets.
 struct DistanceCommand: Benchmark {
     static let configuration = CommandConfiguration(
         commandName: "distance",

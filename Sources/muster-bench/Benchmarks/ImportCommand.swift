@@ -3,7 +3,7 @@ import MusterAPI
 import MusterPostgres
 import MusterTestSupport
 
-/// `muster-bench import`: how fast tasks come into groups.
+/// `muster-bench import`: how fast tasks are added to groups.
 struct ImportCommand: Benchmark {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Manifests by muster add, and groups with their tasks in one request.")
@@ -75,7 +75,7 @@ struct ImportCommand: Benchmark {
             ])
     }
 
-    /// Small manifests, a process for each.
+    /// Small manifests, with a process for each.
     private func commands(_ fleet: BenchFleet) -> Contest {
         let load = SyntheticLoad(client: fleet.client)
         return Contest(
@@ -97,7 +97,7 @@ struct ImportCommand: Benchmark {
             ])
     }
 
-    /// Groups with their tasks in the request that makes them.
+    /// Groups that are created together with their tasks in one request.
     private func requests(_ fleet: BenchFleet, tasks: Int, groups: Int) -> Contest {
         let load = SyntheticLoad(client: fleet.client)
         return Contest(

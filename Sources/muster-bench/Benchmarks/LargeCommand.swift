@@ -15,7 +15,7 @@ struct LargeCommand: Benchmark {
 
     func measure(_ bench: Bench) async throws -> [Section] {
         let mebibytes = size ?? (bench.isQuick ? 16 : 1_024)
-        // One content under all names: what it takes in memory and on storage is not what is measured.
+        // One content under all names: its use of memory and storage is not measured.
         let files = try await OriginFiles(bench, count: count, size: mebibytes << 20, isShared: true)
         let contest = TransferContest(
             name: "large", title: "\(count) files of \(mebibytes) MiB, one worker", unit: "MiB/s",

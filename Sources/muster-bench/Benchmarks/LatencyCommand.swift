@@ -4,7 +4,7 @@ import MusterTestSupport
 import Synchronization
 import SystemPackage
 
-/// `muster-bench latency`: how long a person, a task and an urgent task wait.
+/// `muster-bench latency`: how long a user, a task and an urgent task wait.
 struct LatencyCommand: Benchmark {
     static let configuration = CommandConfiguration(
         commandName: "latency",
@@ -71,7 +71,7 @@ struct LatencyCommand: Benchmark {
             peakMebibytes: ["own": outcome.peakMebibytes])
     }
 
-    /// Single tasks that come at a steady rate while workers wait for them.
+    /// Single tasks that are added at a steady rate while workers wait for them.
     private func leases(_ bench: Bench) async throws -> Section {
         let count = tasks ?? (bench.isQuick ? 20 : 1_000)
         let pause = Duration.seconds(1) / max(load, 1)
@@ -126,7 +126,7 @@ struct LatencyCommand: Benchmark {
             ])
     }
 
-    /// When tasks were submitted and answered, and how long it took until they were leased.
+    /// When tasks were submitted, answered and leased.
     private final class LeaseTimes: Sendable {
         private struct Times {
             var submitted: ContinuousClock.Instant?
@@ -136,9 +136,9 @@ struct LatencyCommand: Benchmark {
 
         private let tasks = Mutex([String: Times]())
 
-        /// From the moments at which requests were sent.
+        /// Seconds from sending each request to its lease.
         var seconds: [Double] { seconds { $0.submitted } }
-        /// From the moments at which their answers were there; 0 of a lease that was sooner.
+        /// Seconds from each answer to its lease; 0 for a lease that came before the answer.
         var secondsAfterAnswers: [Double] { seconds { $0.answered } }
 
         func submitted(_ path: String) { tasks.withLock { $0[path, default: Times()].submitted = .now } }

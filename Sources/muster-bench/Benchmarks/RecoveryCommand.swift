@@ -5,7 +5,7 @@ import MusterPostgres
 import MusterTestSupport
 import SystemPackage
 
-/// `muster-bench recovery`: a worker that is killed.
+/// `muster-bench recovery`: how long it takes until the chunks of a killed worker run elsewhere.
 struct RecoveryCommand: Benchmark {
     static let configuration = CommandConfiguration(
         commandName: "recovery", abstract: "kill -9 of a worker: when its chunks run elsewhere, what is fetched twice.")
@@ -28,7 +28,7 @@ struct RecoveryCommand: Benchmark {
                     better: .lower,
                     contestants: [
                         Contestant(name: "until all of them run elsewhere", role: .muster) { turn in
-                            // A server of its own for each turn, whose log is that of the turn.
+                            // Each turn has its own server, so that the log covers that turn alone.
                             let files = try await OriginFiles(
                                 bench, count: Self.fileCount, size: size, isShared: true, limitRate: rate,
                                 isLogged: true)

@@ -4,7 +4,7 @@ import MusterAPI
 import MusterTestSupport
 import SystemPackage
 
-/// `muster-bench scaling`: what more workers bring where each connection is slow.
+/// `muster-bench scaling`: the effect of more workers where each connection is slow.
 struct ScalingCommand: Benchmark {
     static let configuration = CommandConfiguration(
         commandName: "scaling", abstract: "1, 2, 4 and 8 workers on an origin that limits the rate of each connection.")
@@ -20,7 +20,7 @@ struct ScalingCommand: Benchmark {
 
     @OptionGroup var common: BenchOptions
 
-    /// Files that each slot fetches, one after the other. Of each, nginx sends what belongs to the first second at once.
+    /// Files that each slot fetches, one after the other. nginx sends the bytes of a file's first second at once.
     private static let filesPerSlot = 3
 
     func measure(_ bench: Bench) async throws -> [Section] {

@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// `muster-bench sessions`: what many workers cost one coordinator, with and without work.
+/// `muster-bench sessions`: the cost of many workers for one coordinator, with and without work.
 struct SessionsCommand: Benchmark {
     static let configuration = CommandConfiguration(
         commandName: "sessions",
@@ -57,7 +57,7 @@ private struct Crowd: Sendable {
     let count: Int
     let time: Duration
 
-    /// Syncs that don't wait, while all sessions are open.
+    /// The durations of syncs that don't wait, while all sessions are open.
     private final class Times: Sendable {
         private let seconds = Mutex<[Double]>([])
 
@@ -70,7 +70,7 @@ private struct Crowd: Sendable {
         }
     }
 
-    /// Opens all sessions, and measures for a while what they do.
+    /// Opens all sessions, and measures them for a while.
     func watch(isBusy: Bool) async throws -> Sample {
         let times = Times()
         return try await withThrowingTaskGroup(of: Void.self) { workers in
@@ -109,7 +109,7 @@ private struct Crowd: Sendable {
         }
     }
 
-    /// Waits; among idle sessions one more worker syncs meanwhile, ten times a second.
+    /// Waits for the end of the measurement. Among idle sessions one more worker syncs meanwhile, ten times a second.
     private func observe(isBusy: Bool, _ times: Times) async throws {
         let end = ContinuousClock.now + time
         guard !isBusy else {
@@ -142,7 +142,7 @@ private struct Crowd: Sendable {
             waitMilliseconds: waitMilliseconds, sinks: [SinkStatus(name: "default")])
     }
 
-    /// One worker: an idle one asks for work and waits for it, a busy one says each second how far its chunk is.
+    /// One worker: an idle worker asks for work and waits for it, a busy worker reports the progress of its chunk each second.
     private func work(_ name: String, isBusy: Bool, _ times: Times, opened: () -> Void) async throws {
         let session = try await open(name)
         var (sequence, lease, offset): (Int64, LeaseDocument?, Int64) = (0, nil, 0)

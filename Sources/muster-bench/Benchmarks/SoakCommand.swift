@@ -4,7 +4,7 @@ import MusterAPI
 import MusterTestSupport
 import SystemPackage
 
-/// `muster-bench soak`: many groups of small files, one after the other, and how a fleet looks after each of them.
+/// `muster-bench soak`: many groups of small files, one after the other, and how a fleet performs over time.
 struct SoakCommand: Benchmark {
     static let configuration = CommandConfiguration(
         commandName: "soak",
@@ -70,7 +70,7 @@ struct SoakCommand: Benchmark {
         return sample
     }
 
-    /// The first tenth of the groups beside each further one.
+    /// Compares the first tenth of the groups with each further tenth.
     private static func section(_ samples: [Sample], each: Int, size: Int64, keep: Int) -> Section {
         let parts = min(10, samples.count)
         let rows = (0..<parts).map { part in

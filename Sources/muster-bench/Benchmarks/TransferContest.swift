@@ -2,7 +2,7 @@ import MusterAPI
 import MusterTestSupport
 import SystemPackage
 
-/// The same files fetched by Muster, by its peers and by a bare libcurl loop, in turns.
+/// A contest in which Muster, its peers and a bare libcurl loop fetch the same files in turns.
 struct TransferContest: Sendable {
     /// A way in which Muster is run.
     struct Variant: Sendable {
@@ -18,7 +18,7 @@ struct TransferContest: Sendable {
     var title: String
     /// The unit of the figures.
     var unit: String
-    /// How many units a job has.
+    /// The number of units in a job.
     var units: Double
     /// What is fetched, and from where.
     var files: OriginFiles
@@ -26,14 +26,14 @@ struct TransferContest: Sendable {
     var slots: Int
     /// The ways in which Muster is run.
     var variants: [Variant]
-    /// The peers that are there, and notes about those that are not.
+    /// The installed peers, and notes about the missing ones.
     var peers: (peers: [Peer], notes: [String])
     /// How the bare loop fetches: transfers at once, and ranges of a file.
     var bare: (connections: Int, ranges: Int)
     /// How far away from the worker the coordinator is.
     var coordinator: Distance?
 
-    /// Measures.
+    /// Runs the contest.
     func run(_ bench: Bench) async throws -> Section {
         let scratch = try bench.directory()
         let job = try FetchJob(files, scratch: scratch.path)
@@ -63,7 +63,7 @@ struct TransferContest: Sendable {
         }
     }
 
-    /// Throughput in place of seconds.
+    /// The sample with a throughput in place of seconds.
     private func rate(_ sample: Sample) -> Sample {
         var sample = sample
         sample.value = units / sample.value
@@ -83,7 +83,7 @@ struct TransferContest: Sendable {
             }, job, in: directory)
     }
 
-    /// From the start of `muster add` to its end, which is that of the group: every file is verified, durable and recorded by then.
+    /// Measures from the start of `muster add` to its end, which is the end of the group: every file is verified, durable and recorded by then.
     private func fetch(by fleet: BenchFleet, _ variant: Variant, turn: Int) async throws -> Sample {
         _ = try await fleet.client.setOrigin(
             files.url, OriginPatch(maxConnections: variant.cap.map { .set($0) } ?? .clear))

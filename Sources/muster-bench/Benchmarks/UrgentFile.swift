@@ -2,15 +2,15 @@ import MusterAPI
 import MusterCore
 import MusterTestSupport
 
-/// An urgent file of 6 bytes, while another group has all connections of its origin, each of them slow.
+/// The wait for an urgent file of 6 bytes while another group has all connections of its origin, each of them slow.
 struct UrgentFile: Sendable {
-    /// Bytes a second of each connection.
+    /// The rate of each connection in bytes per second.
     private static let rate = 20 << 10
 
     /// How many seconds the file is waited for.
     let patience: Int
 
-    /// Measures, once: where priority does not act on what runs, it takes all the patience.
+    /// Measures once: the wait lasts for the whole patience if priority does not affect running transfers.
     func measure(_ bench: Bench) async throws -> Section {
         let files = try await OriginFiles(
             bench, count: bench.isQuick ? 8 : 4, size: bench.isQuick ? 2_000_000 : 20_000_000, isShared: true,
@@ -43,7 +43,7 @@ struct UrgentFile: Sendable {
     ) async throws -> Sample {
         let slow = "slow-\(turn)"
         _ = try await fleet.add(slow, manifest: files.manifest(below: slow), options: [])
-        // Until its first answers have come, the sizes are known, and every connection that it may have is taken.
+        // By then the first answers have come, the sizes are known, and every connection that the group may have is taken.
         try await Task.sleep(for: .seconds(3))
         let group = "urgent-\(turn)"
         let begin = ContinuousClock.now

@@ -2,30 +2,30 @@ import FoundationEssentials
 import MusterTestSupport
 import SystemPackage
 
-/// The circumstances of a run: what is benchmarked, where, and how often.
+/// The circumstances of a run: the benchmarked program, the directory, and the number of rounds.
 struct Bench: Sendable {
     /// The `muster` executable.
     let muster: FilePath
-    /// This program, which has the floors as commands.
+    /// This program, which provides the floors as commands.
     let own: FilePath
     /// How often everything is measured.
     let rounds: Int
-    /// How often it is done before, without being measured.
+    /// How often everything is done before that, without being measured.
     let warmUps: Int
-    /// Whether everything is as small as it can be.
+    /// Whether all benchmarks are as small as possible.
     let isQuick: Bool
     /// The directory below which all files are made.
     let place: FilePath
 
-    /// Tells the person who waits how it goes.
+    /// Prints a line of progress to standard error.
     func say(_ line: String) {
         _ = try? FileDescriptor.standardError.writeAll("\(line)\n".utf8)
     }
 
-    /// A new directory below the place, which is removed with this object.
+    /// A new directory below `place`, which is removed when the object is released.
     func directory() throws -> TemporaryDirectory { try TemporaryDirectory(in: place) }
 
-    /// Makes a directory, with those above it.
+    /// Makes a directory and its parents.
     static func make(_ path: FilePath) throws {
         try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
     }
@@ -35,8 +35,8 @@ struct Bench: Sendable {
         try FileManager.default.removeItem(atPath: path.string)
     }
 
-    /// Removes what a turn has fetched, if it takes much room. Many small files stay until all is measured: a file system may look for a long while
-    /// at what was just deleted before it makes files anew, as ext4 without a journal does for minutes, and the next turns would measure that.
+    /// Removes the files that a turn has fetched, if they take much room. Many small files stay until the end of all measurements: after a
+    /// deletion a file system may be slow to create files, as ext4 without a journal is for minutes, and the next turns would measure that.
     static func clear(_ path: FilePath, files count: Int, size: Int64) throws {
         if Int64(count) * size > 256 << 20 { try remove(path) }
     }
@@ -49,14 +49,14 @@ struct Bench: Sendable {
         _ = try file.closeAfter { try file.writeAll(bytes) }
     }
 
-    /// Waits until everything of a directory's file system is on storage, as `sync -f` does; not in a quick run.
+    /// Waits until the whole file system of a directory is on storage, as `sync -f` does; not in a quick run.
     func flush(_ directory: FilePath) async throws {
         guard !isQuick else { return }
         guard let program = InstalledProgram.find("sync") else { throw BenchFailure("there is no sync") }
         _ = try await TimedCommand(program: program, arguments: ["-f", directory.string]).run()
     }
 
-    /// Throws unless a directory has so many files, each of so many bytes.
+    /// Throws unless a directory has `count` files of `size` bytes each.
     static func check(_ directory: FilePath, files count: Int, size: Int64) throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: directory.string)
         guard names.count == count else {
@@ -72,6 +72,6 @@ struct Bench: Sendable {
 }
 
 extension Duration {
-    /// In seconds.
+    /// The duration in seconds.
     var seconds: Double { self / .seconds(1) }
 }

@@ -1,14 +1,14 @@
-/// One of the subjects that take turns.
+/// A subject that takes turns with others.
 struct Contestant: Sendable {
     /// Its name in the report.
     var name: String
-    /// What it is.
+    /// Its role in the comparison.
     var role: Row.Role
-    /// Does the work once. The number is another one each time, so that nothing of an earlier turn is in the way.
+    /// Does the work once. The number of the turn differs each time, so that leftovers of an earlier turn don't interfere.
     var run: @Sendable (_ turn: Int) async throws -> Sample
 }
 
-/// Subjects that are measured in turns, so that all of them see the same changes of the machine.
+/// Subjects that are measured in turns, so that changes of the machine affect all of them alike.
 struct Contest: Sendable {
     /// The name of the section.
     var name: String
@@ -20,12 +20,12 @@ struct Contest: Sendable {
     var better: Section.Better
     /// The subjects.
     var contestants: [Contestant]
-    /// What has to be known besides.
+    /// Further remarks for the report.
     var notes: [String] = []
 
-    /// Runs every subject once in each round, each round beginning with another one. The warm-ups don't count.
+    /// Runs every subject once in each round; each round begins with another subject. The warm-ups don't count.
     ///
-    /// A peer that fails is left out with a note; Muster's own failures and the floor's are errors.
+    /// A peer that fails is left out with a note; failures of Muster or of the floor are errors.
     func run(_ bench: Bench) async throws -> Section {
         var samples: [String: [Sample]] = [:]
         var notes = notes

@@ -1,15 +1,15 @@
 import MusterPostgres
 
-/// What a database has written.
+/// Measures what a database has written.
 struct DatabaseMeter: Sendable {
-    /// What was written so far, or in between.
+    /// What was written so far, or between two readings.
     struct Reading: Sendable, Hashable {
         /// Bytes of the write-ahead log of the whole server.
         var walBytes: Double
-        /// Transactions that wrote something: each takes one id.
+        /// Transactions that wrote something: each of them takes one id.
         var commits: Double
 
-        /// Both for each of so many units of work, under the names of a report.
+        /// Both numbers per unit of work, under their names in a report.
         func facts(per count: Int, unit: String) -> [String: Double] {
             guard count > 0 else { return [:] }
             return [
@@ -30,8 +30,8 @@ struct DatabaseMeter: Sendable {
         connection = try await PostgresConnection.open(configuration)
     }
 
-    /// Does something while a transaction is open that sees what is there now, so that nothing which is outdated from now on can be removed, and while no
-    /// table is vacuumed.
+    /// Runs `body` while a transaction with a snapshot of the present is open, so that rows that become outdated can't be removed, and
+    /// while no table is vacuumed.
     func withOldSnapshot<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
         try await setAutovacuum(false)
         let reader = try await PostgresConnection.open(configuration)
@@ -75,7 +75,7 @@ struct DatabaseMeter: Sendable {
         return try row.decode("size")
     }
 
-    /// What was written so far. Ids rather than `pg_stat_database`, which learns of commits up to ten seconds late.
+    /// What was written so far. It counts transaction ids and does not use `pg_stat_database`, which learns of commits up to ten seconds late.
     func read() async throws -> Reading {
         let rows = try await connection.query(
             """
@@ -96,7 +96,7 @@ struct DatabaseMeter: Sendable {
     func close() async { await connection.close() }
 }
 
-/// Something is not as a measurement needs it.
+/// A reason why a measurement is impossible or void.
 struct BenchFailure: Error, CustomStringConvertible {
     let description: String
 

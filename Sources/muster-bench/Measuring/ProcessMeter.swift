@@ -2,9 +2,9 @@ import Glibc
 import MusterTestSupport
 import SystemPackage
 
-/// Files of `/proc`, which have no size.
+/// Files of `/proc`, whose size is not known before they are read.
 enum ProcFile {
-    /// The lines of one; none when it is not there, as when its process has ended.
+    /// The lines of a file; none when it does not exist, as when its process has ended.
     static func lines(_ path: String) -> [Substring] {
         guard let descriptor = try? FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec) else {
             return []
@@ -24,18 +24,18 @@ enum ProcFile {
 
 /// The CPU time of a process so far.
 struct ProcessTimes: Sendable, Hashable {
-    /// Seconds of its own, of the user and of the system together.
+    /// Its own seconds, in user and system mode together.
     var own: Double
-    /// Seconds of the descendants that ended, and were waited for.
+    /// Seconds of its descendants that have ended and were waited for.
     var children: Double
 
-    /// Of a process; `nil` when there is none. `self` is this one.
+    /// The times of a process; `nil` when it does not exist. `self` is this process.
     init?(of process: String) {
         guard let line = ProcFile.lines("/proc/\(process)/stat").first else { return nil }
         self.init(stat: line, ticksPerSecond: Double(sysconf(Int32(_SC_CLK_TCK))))
     }
 
-    /// Of a line of `/proc/PID/stat`, whose second field is a name that may hold blanks and parentheses.
+    /// The times in a line of `/proc/PID/stat`, whose second field is a name that may contain blanks and parentheses.
     init?(stat line: Substring, ticksPerSecond: Double) {
         guard let end = line.lastIndex(of: ")") else { return nil }
         let fields = line[line.index(after: end)...].split(separator: " ")
@@ -46,12 +46,12 @@ struct ProcessTimes: Sendable, Hashable {
     }
 }
 
-/// What processes use, each with its descendants, under names.
+/// Measures what named processes and their descendants use.
 struct ProcessMeter: Sendable {
-    /// The processes that are measured, by what they are called in reports.
+    /// The processes that are measured, with their names in reports.
     var roots: [(name: String, processID: Int32)] = []
 
-    /// Seconds of CPU so far, by name. What descendants that have ended used is theirs too.
+    /// Seconds of CPU so far, by name, including those of descendants that have ended.
     func cpuSeconds() -> [String: Double] {
         var seconds: [String: Double] = [:]
         for (name, root) in roots {
@@ -63,10 +63,10 @@ struct ProcessMeter: Sendable {
         return seconds
     }
 
-    /// Begins to watch for the most memory anew.
+    /// Resets the peaks of memory.
     func resetPeaks() {
         for (_, root) in roots {
-            // Without the right to do that, the most is that of the whole life of the process.
+            // Without the permission for that, the peak is that of the whole life of the process.
             guard
                 let file = try? FileDescriptor.open(
                     FilePath("/proc/\(root)/clear_refs"), .writeOnly, options: .closeOnExec)
@@ -75,8 +75,8 @@ struct ProcessMeter: Sendable {
         }
     }
 
-    /// The most memory that was resident, in MiB, by name; of a name with several processes the largest. PostgreSQL is left out: its
-    /// processes share most of what they have.
+    /// The peak of resident memory in MiB, by name; the largest for a name with several processes. PostgreSQL is left out: its processes
+    /// share most of their memory.
     func peakMebibytes() -> [String: Double] {
         var peaks: [String: Double] = [:]
         for (name, root) in roots where name != "postgres" {
@@ -86,14 +86,14 @@ struct ProcessMeter: Sendable {
         return peaks
     }
 
-    /// The same of one process; `nil` when it has ended.
+    /// The peak of one process; `nil` when it has ended.
     static func peakMebibytes(of process: Int32) -> Double? {
         let line = ProcFile.lines("/proc/\(process)/status").first { $0.hasPrefix("VmHWM:") }
         let words = line?.split(whereSeparator: { $0 == " " || $0 == "\t" }) ?? []
         return words.count > 1 ? Double(words[1]).map { $0 / 1_024 } : nil
     }
 
-    /// What was used in between, by name.
+    /// What was used between two readings, by name.
     static func difference(_ after: [String: Double], _ before: [String: Double]) -> [String: Double] {
         after.reduce(into: [:]) { $0[$1.key] = max($1.value - (before[$1.key] ?? 0), 0) }
     }

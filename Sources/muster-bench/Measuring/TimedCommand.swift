@@ -1,17 +1,17 @@
 import MusterTestSupport
 import SystemPackage
 
-/// A program that is run to its end, with what that took.
+/// A program that is run to its end, with its time and memory.
 struct TimedCommand: Sendable {
-    /// What it took.
+    /// What the run took.
     struct Outcome: Sendable {
-        /// From its start to its end.
+        /// Seconds from its start to its end.
         var seconds: Double
-        /// Of the program and all its descendants that it waited for.
+        /// Seconds of CPU of the program and all its descendants that it waited for.
         var cpuSeconds: Double
-        /// The most memory that the program had resident, as was seen every 10 ms.
+        /// The peak of the program's resident memory in MiB, sampled every 10 ms.
         var peakMebibytes: Double
-        /// What it printed on standard output.
+        /// Its standard output.
         var output: String
     }
 
@@ -24,9 +24,9 @@ struct TimedCommand: Sendable {
     /// How long it may take.
     var limit: Duration = .seconds(1_800)
 
-    /// Runs it.
+    /// Runs the program.
     ///
-    /// - Throws: ``BenchFailure`` with what it printed, unless its exit code is 0.
+    /// - Throws: ``BenchFailure`` with the end of its output, unless its exit code is 0.
     func run() async throws -> Outcome {
         let before = ProcessTimes(of: "self")?.children ?? 0
         let begin = ContinuousClock.now

@@ -4,7 +4,7 @@ import SystemPackage
 
 /// A libcurl loop that keeps a number of transfers under way until all are done.
 final class BareLoop: Sendable {
-    /// A file that is written; opened by the first byte that comes for it, and closed with this object.
+    /// A file that is written. Its first byte opens it; it is closed with this object.
     final class File: Sendable {
         private let path: FilePath
         private let descriptor = Mutex(FileDescriptor?.none)
@@ -35,7 +35,7 @@ final class BareLoop: Sendable {
         }
     }
 
-    /// Something to fetch: a file, or a range of one.
+    /// A file to fetch, or a range of a file.
     struct Piece: Sendable {
         /// Where it comes from.
         var url: String
@@ -43,18 +43,18 @@ final class BareLoop: Sendable {
         var file: File
         /// The offset of its first byte.
         var first: Int64
-        /// What is asked for; nil is everything.
+        /// The requested range; nil is the whole file.
         var range: RangeSpec?
     }
 
     private struct State: Sendable {
-        /// What is left to begin, the next one last.
+        /// The pieces that are not begun yet, the next one last.
         var waiting: [Piece]
         /// How many transfers are under way.
         var running = 0
-        /// The first thing that went wrong.
+        /// The first failure.
         var failure: String?
-        /// Who waits for the end.
+        /// The continuation of `run`, which waits for the end.
         var waiter: CheckedContinuation<Void, any Error>?
     }
 
@@ -62,7 +62,7 @@ final class BareLoop: Sendable {
     private let connections: Int
     private let state: Mutex<State>
 
-    /// A loop for some pieces, which are fetched in their order.
+    /// A loop for some pieces, which are begun in their order.
     init(_ pieces: [Piece], connections: Int) throws {
         loop = try CurlLoop(
             CurlLoopConfiguration(maxConnections: connections, connectionCacheSize: connections))

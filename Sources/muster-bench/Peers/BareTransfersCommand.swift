@@ -3,8 +3,8 @@ import FoundationEssentials
 import MusterCurl
 import SystemPackage
 
-/// The least that fetching costs: one libcurl loop that writes what comes, and nothing else. A process of its own, so that its CPU and
-/// memory can be measured as those of other programs are.
+/// The floor of what fetching costs: one libcurl loop that writes the received bytes, and nothing else. It is a separate process, so that
+/// its CPU and memory can be measured like those of other programs.
 struct BareTransfersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bare-transfers", abstract: "Fetches a list of URLs by a bare libcurl loop.", shouldDisplay: false)

@@ -2,13 +2,13 @@ import FoundationEssentials
 import MusterTestSupport
 import SystemPackage
 
-/// What a program is to fetch: files whose names are the last segments of their URLs, into one directory.
+/// A job for a program: to fetch files, whose names are the last segments of their URLs, into one directory.
 struct FetchJob: Sendable {
     /// The URLs.
     var urls: [String]
     /// The files' names, in the same order.
     var names: [String]
-    /// What all URLs begin with, without a slash at the end.
+    /// The common beginning of all URLs, without a slash at the end.
     var base: String
     /// How many bytes each file has.
     var size: Int64
@@ -38,15 +38,14 @@ struct FetchJob: Sendable {
 
 /// Another program that fetches files.
 struct Peer: Sendable {
-    /// How it is called in reports.
+    /// Its name in reports.
     let name: String
     /// The program.
     let program: String
-    /// The arguments of each of the commands that do a job together, one after the other.
+    /// The arguments of the commands that do a job together, one after the other.
     let commands: @Sendable (FetchJob, FilePath) -> [[String]]
 
-    /// Does a job: fetches everything into a directory, which is made for it. What is written is on storage at the end,
-    /// as Muster's files are.
+    /// Does a job: makes a directory and fetches everything into it. The written files are on storage at the end, as Muster's files are.
     func run(_ bench: Bench, _ job: FetchJob, in parent: FilePath, turn: Int) async throws -> Sample {
         guard let path = InstalledProgram.find(program) else { throw BenchFailure("\(program) is not installed") }
         return try await Self.run(
@@ -72,7 +71,7 @@ struct Peer: Sendable {
         return sample
     }
 
-    /// The peers that this machine has, and a note for each that it has not.
+    /// The peers that are installed on this machine, and a note for each missing one.
     static func installed(_ peers: [Peer]) -> (peers: [Peer], notes: [String]) {
         let missing = Set(peers.map(\.program).filter { InstalledProgram.find($0) == nil })
         let notes = missing.sorted().map { "\($0) is not installed, and left out" }
@@ -84,7 +83,7 @@ struct Peer: Sendable {
         "--min-split-size=1M",
     ]
 
-    /// For many small files.
+    /// The peers for many small files.
     static let forSmallFiles = [
         Peer(name: "aria2c -j16", program: "aria2c") { job, directory in
             [aria2 + ["-j16", "-x1", "-s1", "-d", directory.string, "-i", job.urlList.string]]
@@ -110,7 +109,7 @@ struct Peer: Sendable {
         },
     ]
 
-    /// For a few large files.
+    /// The peers for a few large files.
     static let forLargeFiles = [
         Peer(name: "aria2c -x4 -s4", program: "aria2c") { job, directory in
             [aria2 + ["-x4", "-s4", "-j\(job.urls.count)", "-d", directory.string, "-i", job.urlList.string]]

@@ -15,14 +15,14 @@ struct BenchReport: Sendable, Hashable, Codable {
         var fileSystem: String
     }
 
-    /// How the benchmarked programs were built, as far as this one knows of itself.
+    /// How the benchmarked programs were built, judged by the build of this program.
     enum Build: String, Sendable, Hashable, Codable {
         /// Optimized: figures that count.
         case release
         /// Not optimized: only to see that everything works.
         case debug
 
-        /// Of this program.
+        /// The build of this program.
         static var own: Build {
             #if DEBUG
             .debug
@@ -60,7 +60,7 @@ struct BenchReport: Sendable, Hashable, Codable {
 }
 
 extension BenchReport.Machine {
-    /// The one that this process runs on.
+    /// The machine that this process runs on.
     ///
     /// - Parameter place: Where files are written to.
     static func own(place: FilePath) -> BenchReport.Machine {
@@ -74,7 +74,7 @@ extension BenchReport.Machine {
         )
     }
 
-    /// The type of the file system that a directory is on: that of the longest mount point above it, the last one of several.
+    /// The type of the file system of a directory: that of the longest mount point above it, and of the last one if several are the same.
     private static func fileSystem(of place: FilePath) -> String {
         let words = (try? FileManager.default.destinationOfSymbolicLink(atPath: place.string)) ?? place.string
         var best = (length: -1, type: "unknown")

@@ -1,4 +1,4 @@
-/// The report as a picture: a bar for each subject, as long as its median, with a whisker from the least to the most.
+/// The report as a picture: a bar for each subject, as long as its median, with a whisker from the minimum to the maximum.
 struct ReportPlot {
     private static let width = 900.0
     private static let labelWidth = 260.0
@@ -9,7 +9,7 @@ struct ReportPlot {
     private var body = ""
     private var y = 16.0
 
-    /// The picture of a report, as SVG 1.1 without anything from outside.
+    /// The picture of a report, as SVG 1.1 without external resources.
     static func svg(_ report: BenchReport) -> String {
         var plot = ReportPlot()
         plot.text(report.circumstances, x: 8, size: 12, anchor: "start", color: "#666")
@@ -89,7 +89,7 @@ struct ReportPlot {
         body += "<\(name)\(written)/>\n"
     }
 
-    /// Text as XML wants it.
+    /// Text escaped for XML.
     static func escaped(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
             .replacing("\"", with: "&quot;")
@@ -97,6 +97,6 @@ struct ReportPlot {
 }
 
 extension Figure {
-    /// A coordinate, with one digit after the point.
+    /// A coordinate with one decimal.
     static func plain(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
 }

@@ -1,4 +1,4 @@
-/// The report as text: a Markdown table for each section, with aligned columns, so that a terminal shows it as well.
+/// The report as text: a Markdown table for each section, with aligned columns, so that it is readable in a terminal too.
 enum ReportTable {
     /// All sections.
     static func text(_ report: BenchReport) -> String {
@@ -32,7 +32,7 @@ enum ReportTable {
         ]
     }
 
-    /// What a row cost in detail; nil when nothing is known.
+    /// The costs of a row in detail; nil when none are known.
     private static func costs(_ row: Row) -> String? {
         var parts: [String] = []
         if row.cpuSeconds.count > 1 { parts.append("CPU s: \(list(row.cpuSeconds))") }

@@ -1,10 +1,10 @@
-/// What one run of one subject gave.
+/// The result of one run of one subject.
 struct Sample: Sendable, Hashable {
     /// The figure that is compared, in the section's unit.
     var value: Double
-    /// Seconds of CPU, of the user and of the system together, by process.
+    /// Seconds of CPU in user and system mode together, by process.
     var cpuSeconds: [String: Double] = [:]
-    /// The most memory that a process had resident, in MiB.
+    /// The peak of resident memory in MiB, by process.
     var peakMebibytes: [String: Double] = [:]
     /// Further figures by name, such as bytes of WAL per chunk.
     var facts: [String: Double] = [:]
@@ -14,30 +14,30 @@ struct Sample: Sendable, Hashable {
 struct Row: Sendable, Hashable, Codable {
     /// What the subject is.
     enum Role: String, Sendable, Hashable, Codable {
-        /// Muster: what is judged.
+        /// Muster, which is judged.
         case muster
-        /// Muster in its simple case, which the others of its rows are compared with.
+        /// Muster in its simple case, with which the other rows of Muster are compared.
         case baseline
         /// Another program that does the same work.
         case peer
-        /// The least that the work costs: a bare loop, bare statements.
+        /// The floor of what the work costs: a bare loop, or bare statements.
         case floor
     }
 
     /// The subject's name.
     var subject: String
-    /// What it is.
+    /// Its role in the comparison.
     var role: Role
     /// The figures of the rounds, in their order: the same index in two rows is the same round.
     var values: [Double]
     /// Medians over the rounds, see ``Sample``.
     var cpuSeconds: [String: Double]
-    /// The most of all rounds, see ``Sample``.
+    /// Maxima over the rounds, see ``Sample``.
     var peakMebibytes: [String: Double]
     /// Medians over the rounds, see ``Sample``.
     var facts: [String: Double]
 
-    /// A row of what the rounds gave.
+    /// A row from the samples of the rounds.
     init(subject: String, role: Role, samples: [Sample]) {
         self.subject = subject
         self.role = role
@@ -47,16 +47,16 @@ struct Row: Sendable, Hashable, Codable {
         facts = Self.merged(samples.map(\.facts)) { Statistics($0).median }
     }
 
-    /// Who serves the files and who pretends to be workers: no part of what does the work.
+    /// Processes that serve the files or play workers: they don't count for the subject.
     static let bystanders: Set<String> = ["origin", "synthetic workers"]
 
-    /// Seconds of CPU of everything that did the work together; nil when they were not measured.
+    /// Seconds of CPU of all processes that did the subject's work; nil when they were not measured.
     var ownCPUSeconds: Double? {
         let own = cpuSeconds.filter { !Self.bystanders.contains($0.key) }
         return own.isEmpty ? nil : own.values.reduce(0, +)
     }
 
-    /// Middle and spread.
+    /// The statistics of the values.
     var statistics: Statistics { Statistics(values) }
 
     private static func merged(
@@ -90,11 +90,11 @@ struct Section: Sendable, Hashable, Codable {
     var better: Better
     /// The subjects.
     var rows: [Row]
-    /// What was left out and why, and what else has to be known.
+    /// What was left out and why, and further remarks.
     var notes: [String]
 
-    /// How much better a row is than another one: 2 is twice as fast. The median of the rounds' ratios, since the machine may change
-    /// between rounds; of the medians where the rounds don't correspond.
+    /// How much better a row is than another row: 2 is twice as fast. It is the median of the rounds' ratios, since the machine may change
+    /// between rounds, or the ratio of the medians where the rounds don't correspond.
     func ratio(of row: Row, to other: Row) -> Double? {
         let pairs = row.values.count == other.values.count ? Array(zip(row.values, other.values)) : []
         let medians = row.statistics.median.flatMap { own in other.statistics.median.map { (own, $0) } }
@@ -103,7 +103,7 @@ struct Section: Sendable, Hashable, Codable {
         return Statistics(ratios.filter(\.isFinite)).median
     }
 
-    /// The rows that a row is compared with: none unless it is judged.
+    /// The rows that a row is compared with; none unless the row is Muster's.
     func comparisons(of row: Row) -> [(other: String, ratio: Double)] {
         guard row.role == .muster else { return [] }
         return rows.filter { $0.role != .muster }.compactMap { other in

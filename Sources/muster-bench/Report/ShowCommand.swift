@@ -2,7 +2,7 @@ import ArgumentParser
 import FoundationEssentials
 import SystemPackage
 
-/// `muster-bench show`: tables and a plot of reports that were kept as JSON.
+/// `muster-bench show`: tables and a plot of reports that were stored as JSON.
 struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Prints and draws reports that were written with --json, as one.")
@@ -24,8 +24,8 @@ struct ShowCommand: AsyncParsableCommand {
 }
 
 extension BenchReport {
-    /// The sections of several reports in one, under the circumstances of the first; where these are others, the titles say so. Nil
-    /// without reports.
+    /// The sections of several reports in one, under the circumstances of the first. The titles of sections from other circumstances name
+    /// these. Nil without reports.
     static func merged(_ reports: [BenchReport]) -> BenchReport? {
         guard var all = reports.first else { return nil }
         let circumstances = all.circumstances

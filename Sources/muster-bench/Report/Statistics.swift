@@ -1,26 +1,26 @@
-/// The middle and the spread of a few measurements.
+/// The median and the spread of a few measurements.
 struct Statistics: Sendable, Hashable {
-    /// The measurements, in order of their size.
+    /// The measurements, in ascending order.
     let sorted: [Double]
 
-    /// Of any number of measurements, in any order.
+    /// The statistics of any number of measurements, in any order.
     init(_ values: [Double]) {
         sorted = values.sorted()
     }
 
-    /// The middle one, or the mean of the two in the middle; `nil` without measurements.
+    /// The middle measurement, or the mean of the two in the middle; `nil` without measurements.
     var median: Double? {
         guard !sorted.isEmpty else { return nil }
         let middle = sorted.count / 2
         return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
     }
 
-    /// The smallest one.
+    /// The smallest measurement.
     var minimum: Double? { sorted.first }
-    /// The largest one.
+    /// The largest measurement.
     var maximum: Double? { sorted.last }
 
-    /// The smallest measurement that at least this part of all of them does not exceed (nearest rank), from 0 to 1.
+    /// The smallest measurement that is not exceeded by at least the share `part`, from 0 to 1, of all measurements (nearest rank).
     func percentile(_ part: Double) -> Double? {
         guard !sorted.isEmpty else { return nil }
         let rank = Int((part * Double(sorted.count)).rounded(.up))
@@ -28,7 +28,7 @@ struct Statistics: Sendable, Hashable {
     }
 }
 
-/// A number as tables and plots show it: three digits that count, and commas between thousands.
+/// Numbers in tables and plots: three significant digits, and commas between thousands.
 enum Figure {
     /// The text of a number.
     static func text(_ value: Double) -> String {

@@ -4,7 +4,7 @@ import MusterTestSupport
 import MusterWorker
 import SystemPackage
 
-/// A database, a coordinator and workers, all of them processes, that last for a measurement.
+/// A database, and processes of a coordinator and of workers, that last for a measurement.
 actor BenchFleet {
     /// The typed client of the coordinator.
     nonisolated let client: MusterClient
@@ -12,11 +12,11 @@ actor BenchFleet {
     nonisolated let port: Int
     /// Its base URL.
     nonisolated let url: String
-    /// Where the workers' files go.
+    /// The directory of the workers' sink.
     nonisolated let sink: FilePath
-    /// The database.
+    /// The connection string of the database.
     nonisolated let conninfo: String
-    /// What it writes.
+    /// The meter of what the database writes.
     nonisolated let database: DatabaseMeter
     private let bench: Bench
     private let postgres: TestPostgres
@@ -25,7 +25,7 @@ actor BenchFleet {
     private let coordinator: TestProcess
     private var workers: [(name: String, process: TestProcess)] = []
 
-    /// Starts a PostgreSQL such as `muster up` has for a measurement: durable, unless the run is quick.
+    /// Starts a PostgreSQL for a measurement, configured as `muster up` has it: durable, unless the run is quick.
     static func withPostgres<Value: Sendable>(
         _ bench: Bench, _ body: (TestPostgres) async throws -> Value
     ) async throws -> Value {
@@ -40,10 +40,10 @@ actor BenchFleet {
         }
     }
 
-    /// Runs a measurement with a fleet without workers, which is taken down afterwards.
+    /// Runs a measurement with a fleet that has no workers yet. The fleet is stopped afterwards.
     ///
     /// - Parameters:
-    ///   - postgres: The server for its database, which is its own.
+    ///   - postgres: The server in which the fleet gets its own database.
     ///   - options: Further options of `muster serve`.
     static func run<Value: Sendable>(
         _ bench: Bench, on postgres: TestPostgres, options: [String] = [],
@@ -91,7 +91,7 @@ actor BenchFleet {
         database = try await DatabaseMeter(conninfo: conninfo)
     }
 
-    /// Starts a worker on the fleet's sink, and waits until the coordinator knows it. `server` is another URL of that.
+    /// Starts a worker on the fleet's sink, and waits until the coordinator knows it. `server` is another URL of the coordinator.
     @discardableResult
     func startWorker(_ name: String, slots: Int, server: String? = nil) async throws -> TestProcess {
         let process = try await TestProcess.start(
@@ -104,7 +104,7 @@ actor BenchFleet {
         return process
     }
 
-    /// Ends a worker: by SIGTERM, so that it gives back what it has.
+    /// Ends a worker by SIGTERM, so that it gives back its leases.
     func stopWorker(_ name: String) async throws {
         guard let index = workers.firstIndex(where: { $0.name == name }) else { return }
         let process = workers.remove(at: index).process
@@ -118,7 +118,7 @@ actor BenchFleet {
         try await workers.remove(at: index).process.killTree()
     }
 
-    /// Everything that works for the fleet, and some processes besides.
+    /// A meter of all processes of the fleet, and of some others.
     func meter(_ others: [(name: String, processID: Int32)] = []) async -> ProcessMeter {
         var roots =
             [("coordinator", coordinator.processID)] + workers.map { _, process in ("worker", process.processID) }
@@ -126,7 +126,7 @@ actor BenchFleet {
         return ProcessMeter(roots: roots + others)
     }
 
-    /// Adds a manifest to a new group by `muster add --wait`, and returns what that took.
+    /// Adds a manifest to a new group by `muster add --wait`, and returns the outcome of that command.
     func add(_ group: String, manifest: String, options: [String] = ["--wait"]) async throws -> TimedCommand.Outcome {
         let file = directory.path.appending("\(group).ndjson")
         try Bench.write(manifest.utf8, to: file)

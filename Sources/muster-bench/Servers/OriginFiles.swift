@@ -9,25 +9,25 @@ final class OriginFiles: Sendable {
     let server: NginxServer
     /// The files' names.
     let names: [String]
-    /// How many bytes each of them has.
+    /// The size of each file in bytes.
     let size: Int64
-    /// What leads to the server from far away, if something does.
+    /// The path over which the server is far away, if there is one.
     private let path: DistantPath?
     private let directory: TemporaryDirectory
 
-    /// What all URLs begin with, without a slash at the end.
+    /// The common beginning of all URLs, without a slash at the end.
     var url: String { path?.url ?? server.url }
     /// The URLs, in the order of the names.
     var urls: [String] { names.map { "\(url)/\($0)" } }
-    /// All bytes together.
+    /// The bytes of all files together.
     var totalBytes: Int64 { size * Int64(names.count) }
 
-    /// Makes the files, and waits until they are on storage, so that nobody pays for that later.
+    /// Makes the files, and waits until they are on storage, so that no measurement includes that.
     ///
     /// - Parameters:
-    ///   - isShared: Whether all names lead to one content, which saves room.
+    ///   - isShared: Whether all names are links to one file, which saves room.
     ///   - limitRate: Bytes per second and connection; nil is no limit.
-    ///   - isLogged: Whether requests are to be counted.
+    ///   - isLogged: Whether the server logs requests.
     ///   - distance: How far away the server is.
     init(
         _ bench: Bench, count: Int, size: Int64, isShared: Bool = false, limitRate: Int? = nil, isLogged: Bool = false,
@@ -84,7 +84,7 @@ final class OriginFiles: Sendable {
         }
     }
 
-    /// Bytes without a pattern that anything could compress.
+    /// Incompressible bytes.
     private static func content(bytes: Int) -> [UInt8] {
         var state: UInt64 = 0x9E37_79B9_7F4A_7C15
         return (0..<bytes).map { _ in
@@ -96,14 +96,14 @@ final class OriginFiles: Sendable {
     }
 }
 
-/// How far away something is.
+/// The distance of a server.
 struct Distance: Sendable {
-    /// How long an answer takes at least.
+    /// The least time that an answer takes.
     var roundTrip: Duration
-    /// The share of packets that are lost.
+    /// The share of packets that are lost, from 0 to 1.
     var loss = 0.0
 
-    /// Opens a way of this length to a port.
+    /// Opens a path of this distance to a port.
     func path(to port: Int) async throws -> DistantPath {
         let rate = loss > 0 ? DistantPath.rate(atLoss: loss, roundTrip: roundTrip) : nil
         return try await DistantPath.open(to: port, roundTrip: roundTrip, bytesPerSecond: rate)

@@ -1,8 +1,8 @@
 import MusterPostgres
 import MusterTestSupport
 
-/// The least that leasing costs a database: one statement that takes chunks, and one that finishes them, fenced and counted, on tables
-/// that have nothing else; no HTTP, no groups to choose from, no events.
+/// The floor of what leasing costs a database: one statement that takes chunks, and one that finishes them, fenced and counted, on tables
+/// without anything else. There is no HTTP, no choice among groups, and no events.
 struct BareStatements: Sendable {
     private let conninfo: String
     private let postgres: TestPostgres
@@ -26,7 +26,7 @@ struct BareStatements: Sendable {
         try await PostgresConnection.open(PostgresConfiguration(conninfo))
     }
 
-    /// Finishes so many tasks by some connections, which take some at a time; returns seconds and what was written.
+    /// Finishes `count` tasks over some connections, which each take `batch` at a time; returns the seconds and what was written.
     func run(
         tasks count: Int, connections: Int, batch: Int
     ) async throws -> (

@@ -1,8 +1,8 @@
 import MusterTestSupport
 
-/// Leases and reports of synthetic workers over HTTP, measured.
+/// Measures leases and reports of synthetic workers over HTTP.
 struct Lifecycles: Sendable {
-    /// What coordinators of these measurements are told: the origin's cap is not what is measured.
+    /// The options of the coordinators: the cap of the origin is not measured.
     static let options = ["--max-connections-per-origin", "100000"]
 
     /// The fleet, which has no workers of its own.
@@ -10,7 +10,7 @@ struct Lifecycles: Sendable {
     /// How many synthetic workers there are.
     let workers: Int
 
-    /// Finishes the tasks that are queued, and returns how many of them a second.
+    /// Finishes the queued tasks, and returns how many were finished per second.
     func run(_ count: Int) async throws -> Sample {
         var meter = await fleet.meter()
         meter.resetPeaks()

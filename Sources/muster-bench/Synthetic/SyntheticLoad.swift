@@ -1,14 +1,14 @@
 import MusterAPI
 import MusterCore
 
-/// Tasks of one chunk each that nobody really fetches.
+/// Tasks of one chunk each that no worker really fetches.
 struct SyntheticLoad: Sendable {
-    /// Lines that one request adds at the most.
+    /// The most lines that one request adds.
     private static let sliceLines = 100_000
 
-    /// How they come in.
+    /// The client that adds the tasks.
     let client: MusterClient
-    /// How many origins their URLs are of, in turns.
+    /// The number of origins over which the URLs are spread in turns.
     var origins = 1
     /// Bytes of each file.
     var size: Int64 = 16 << 10
@@ -27,7 +27,7 @@ struct SyntheticLoad: Sendable {
         "http://127.0.0.1:\(1 + index % max(origins, 1))/\(group)/\(index)"
     }
 
-    /// Makes a sealed group by streamed additions, some ten thousand lines at a time.
+    /// Makes a sealed group by streamed additions of at most `sliceLines` lines each.
     func fill(_ group: String, count: Int) async throws {
         var policy = TransferPolicy()
         policy.reuse = false
@@ -58,7 +58,7 @@ struct SyntheticLoad: Sendable {
                 name: group, sealed: true, tasks: (0..<count).map { task($0, of: group) }, policy: policy))
     }
 
-    /// Makes many of them, some at a time.
+    /// Makes many sealed groups, some at a time.
     func create(_ names: [String], count: Int, atOnce: Int = 4) async throws {
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             for (index, name) in names.enumerated() {

@@ -2,9 +2,9 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// A worker that fetches nothing: it leases chunks over HTTP, and reports each as a file that is done.
+/// A worker that fetches nothing: it leases chunks over HTTP, and reports each as a finished file.
 struct SyntheticWorker: Sendable {
-    /// What several of them count together.
+    /// What several synthetic workers count together.
     final class Tally: Sendable {
         private struct State {
             var finished = 0
@@ -16,17 +16,17 @@ struct SyntheticWorker: Sendable {
         let goal: Int
         private let state = Mutex(State())
 
-        /// A tally that ends with so many files.
+        /// A tally with a goal.
         init(goal: Int) {
             self.goal = goal
         }
 
-        /// How many were finished, and recorded as such.
+        /// How many files were finished and recorded as such.
         var finished: Int { state.withLock { $0.finished } }
-        /// How long each sync took that brought leases.
+        /// The seconds of each sync that brought leases.
         var syncSeconds: [Double] { state.withLock { $0.syncSeconds } }
 
-        /// When the last file was finished; `nil` before that. A worker that waits for work ends some time after.
+        /// When the last file was finished; `nil` before that. A worker that waits for work ends later.
         var endedAt: ContinuousClock.Instant? { state.withLock { $0.endedAt } }
 
         func count(finished: Int) {
@@ -39,18 +39,18 @@ struct SyntheticWorker: Sendable {
         func count(sync seconds: Double) { state.withLock { $0.syncSeconds.append(seconds) } }
     }
 
-    /// How it speaks to its coordinator.
+    /// The client of the coordinator.
     let client: MusterClient
     /// Its name.
     let name: String
     /// How many leases it asks for at a time.
     var room = 256
-    /// Whether it claims and reports in syncs of their own, so that the time of a claim is that of nothing else.
+    /// Whether it claims and reports in separate syncs, so that the time of a claim includes nothing else.
     var isAlternating = false
-    /// Is told of every lease as soon as it is there.
+    /// Called for every lease as soon as it is there.
     var onLease: @Sendable (LeaseDocument) -> Void = { _ in }
 
-    /// Works until the goal of all is reached.
+    /// Works until the goal of the tally is reached.
     func run(_ tally: Tally) async throws {
         let session = try await client.openSession(
             SessionRequest(name: name, sinks: ["default"], slots: 64, version: "bench")
@@ -58,7 +58,7 @@ struct SyntheticWorker: Sendable {
         var reports: [Report] = []
         var sequence: Int64 = 0
         while tally.finished < tally.goal {
-            // What another one could not finish is finished by nobody that counts here.
+            // When another worker has failed, its tasks are never finished: then cancellation ends the loop.
             try Task.checkCancellation()
             sequence += 1
             let claims = !isAlternating || reports.isEmpty
@@ -79,7 +79,7 @@ struct SyntheticWorker: Sendable {
         try await client.closeSession(session)
     }
 
-    /// Says that a file was fetched within its one lease, and is in place; or that what was left of one is deleted.
+    /// The report that a file was fetched within its one lease and is in place, or that the remains of a file are deleted.
     static func report(_ lease: LeaseDocument) throws -> Report {
         if lease.kind == .purge { return Report(lease: lease.name, kind: .done) }
         guard lease.kind == .fetch, let size = lease.end else {
@@ -90,7 +90,7 @@ struct SyntheticWorker: Sendable {
             finished: .init(size: size, digests: [:]))
     }
 
-    /// Lets several of them work until everything is done.
+    /// Runs several synthetic workers until everything is done.
     static func run(
         _ count: Int, by client: MusterClient, _ tally: Tally,
         onLease: @escaping @Sendable (LeaseDocument) -> Void = { _ in }

@@ -1,4 +1,4 @@
--- The log of events, and who is told of them (adr/0011).
+-- The log of events, its readers and its receivers (adr/0011).
 --
 -- Lock order here: event_log, subscriptions, deliveries, each by id. Nothing here locks groups, tasks or chunks.
 
@@ -24,7 +24,7 @@ CREATE TABLE events (
 );
 CREATE INDEX events_by_subject ON events (subject, position);
 
--- Where the log begins and ends. Events below first_position may still stand for the sake of deliveries; readers don't see them.
+-- Where the log begins and ends. Events below first_position may still exist because deliveries refer to them; readers don't see them.
 CREATE TABLE event_log (
     is_only        boolean PRIMARY KEY DEFAULT true CONSTRAINT event_log_single CHECK (is_only),   -- keeps the table at one row
     first_position bigint NOT NULL DEFAULT 1,                -- of the oldest event that is kept
@@ -41,11 +41,11 @@ CREATE TABLE consumers (
     CONSTRAINT consumers_position_not_negative CHECK (position >= 0)
 ) WITH (fillfactor = 50);
 
--- Who deals with the events of a consumer now: one at a time.
+-- The process that deals with the events of a consumer now: one at a time.
 CREATE TABLE consumer_holds (
     name   text PRIMARY KEY,                                 -- the consumer's name; it need not have a place yet
     holder text NOT NULL,                                    -- what the process calls itself
-    until  timestamptz NOT NULL                              -- when another one may have it, by the database's clock (I11)
+    until  timestamptz NOT NULL                              -- when another process may have it, by the database's clock (I11)
 ) WITH (fillfactor = 50);
 
 -- Receivers to which events are posted.
@@ -54,14 +54,14 @@ CREATE TABLE subscriptions (
     name            text NOT NULL CONSTRAINT subscriptions_name_unique UNIQUE,   -- what callers know it by
     url             text NOT NULL,                           -- where events are posted
     secret          text NOT NULL,                           -- signs them; deliveries alone read it
-    previous_secret text,                                    -- signs besides, until previous_until
+    previous_secret text,                                    -- signs as well, until previous_until
     previous_until  timestamptz,                             -- the end of a rotation
     groups          text,                                    -- a pattern with * and ?; NULL: all groups
     expression      text,                                    -- the same as a regular expression
     types           text[] NOT NULL DEFAULT '{}',            -- the event types that are posted; empty: all
     enabled         boolean NOT NULL DEFAULT true,           -- whether anything is posted
     disabled_reason text,                                    -- why not, if Muster has disabled it
-    position        bigint NOT NULL,                         -- up to here events have been made deliveries of
+    position        bigint NOT NULL,                         -- events up to here have deliveries
     served_at       timestamptz NOT NULL DEFAULT '-infinity',   -- when a delivery of it was last claimed: the oldest is next
     created_at      timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was made
     CONSTRAINT subscriptions_pattern_is_compiled CHECK ((groups IS NULL) = (expression IS NULL)),
@@ -75,7 +75,7 @@ CREATE TABLE deliveries (
     position        bigint NOT NULL REFERENCES events (position),   -- which event; it stays while a delivery names it (I9)
     state           text NOT NULL DEFAULT 'pending',         -- pending, delivered or dead
     attempts        integer NOT NULL DEFAULT 0,              -- how often it was posted since it was made or replayed
-    -- When it may be claimed; for a claimed one, when it may be claimed again, since the claimer must be dead by then.
+    -- When it may be claimed; for a claimed delivery, when it may be claimed again, since the coordinator that claimed it must be dead by then.
     next_at         timestamptz NOT NULL DEFAULT statement_timestamp(),
     claimed         boolean NOT NULL DEFAULT false,          -- a coordinator is posting it
     epoch           bigint NOT NULL DEFAULT 0,               -- counts claims and replays: an answer to an older one changes nothing

@@ -1,13 +1,13 @@
--- Moves staged tasks into a group, all or none (adr/0025). `outcome` is 'added', or says why nothing was, with the line of the manifest
--- and its first URL and, where two lines disagree, the same of the other one; where a live task has the destination, `other` is its group.
--- With any outcome but 'added' the caller rolls back.
+-- Moves staged tasks into a group, all or none (adr/0025). `outcome` is 'added', or the reason why nothing was, with the line of the manifest and its
+-- first URL. If two lines disagree, the same of the other line is returned; if a live task has the destination, `other` is its group. With any
+-- outcome but 'added' the caller rolls back.
 --
 -- p_staged is how many lines were staged. Fewer are there when the database crashed in between (the table is not logged), when
 -- the upload was swept, or when this very call was committed before and its answer got lost: then nothing is added, and the
 -- caller sends everything again, which is harmless.
 --
--- p_reopens opens a group which is sealed or has finished for them, if any of them is new to it. The outcome 'cancelling' says that a
--- cancel of it has to be finished first.
+-- With p_reopens, a group that is sealed or has finished is opened if any staged task is new to it. The outcome 'cancelling' says that a cancel of
+-- the group has to be finished first.
 CREATE FUNCTION add_tasks(p_group bigint, p_upload bigint, p_staged bigint, p_first_chunk bigint, p_reopens boolean)
 RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text, added bigint, existing bigint)
 LANGUAGE plpgsql
@@ -22,15 +22,15 @@ DECLARE
 BEGIN
     added := 0;
     existing := 0;
-    -- A plan for few lines does not do for millions. And an upload that is younger than the statistics looks like a single line: joined
-    -- line by line, thousands would take minutes.
+    -- A plan for few lines is not good for millions. An upload that is younger than the statistics looks like a single line: a nested loop over
+    -- thousands of lines would take minutes.
     IF p_staged > 100 THEN
         PERFORM set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_nestloop', 'off', true);
     END IF;
     PERFORM add_origins(p_upload);
     LOOP
         v_round := v_round + 1;
-        -- Four times without the lock of the group, which others wait for; then nothing of it changes any more.
+        -- Four rounds go without the lock of the group, which others wait for. With the lock, the group does not change any more.
         IF v_round > 4 THEN
             PERFORM FROM groups WHERE id = p_group FOR NO KEY UPDATE;
         END IF;
@@ -42,14 +42,14 @@ BEGIN
         ELSIF v_round = 1 AND EXISTS (SELECT FROM staged_nesting(p_upload)) THEN
             SELECT n.* INTO outcome, line, other_line, subject, url, other FROM staged_nesting(p_upload) AS n;
         ELSIF v_round > 1 OR g.state <> 'open' THEN
-            -- Something is in the way: what it is, is found out.
+            -- Something prevents the addition: `settle_staged` finds out what.
             SELECT r.* INTO outcome, line, other_line, subject, url, other, v_more FROM settle_staged(g, p_upload, p_reopens) AS r;
             existing := existing + v_more;
         END IF;
         IF outcome IS NOT NULL THEN RETURN NEXT; RETURN; END IF;
         IF g.state <> 'open' THEN
             SELECT * INTO g FROM groups WHERE id = p_group;
-            -- It was removed while it was to be opened.
+            -- The group was removed before it could be opened.
             IF NOT FOUND THEN
                 outcome := 'removed';
                 RETURN NEXT;
@@ -62,7 +62,7 @@ BEGIN
             outcome := 'added';
             RETURN NEXT;
             RETURN;
-        -- A key or a destination is there already (I17), or the group is not what it was.
+        -- A key or a destination exists already (I17), or the group has changed.
         EXCEPTION WHEN unique_violation OR serialization_failure THEN
             IF v_round = 9 THEN RAISE; END IF;
         END;
@@ -70,8 +70,8 @@ BEGIN
 END
 $$;
 
--- Makes the origins of staged lines known. They come before groups in the order of locks. A large upload has them added in a transaction
--- of their own: one that is new keeps others from adding it until then.
+-- Adds the origins of staged lines. They come before groups in the order of locks. A large upload has them added in a transaction of their own: until
+-- its commit, a new origin blocks other transactions that add the same one.
 CREATE FUNCTION add_origins(p_upload bigint) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO origins (key)
@@ -100,7 +100,8 @@ BEGIN
     ) AS d
     WHERE s.upload = p_upload AND s.line = d.line AND d.n > 1;
 
-    -- 2. Keys that exist already change nothing. What has no key of its own is known by its path and its URLs: with others it is another file.
+    -- 2. Keys that exist already change nothing. A line without a key of its own is known by its path and its URLs: with other URLs it is another
+    -- file.
     SELECT u.* INTO outcome, line, other_line, subject, url, other FROM staged_with_other_urls(g, p_upload) AS u;
     IF FOUND THEN RETURN NEXT; RETURN; END IF;
     DELETE FROM staged_tasks s USING tasks t WHERE s.upload = p_upload AND t.group_id = g.id AND t.key = s.key;
@@ -131,7 +132,7 @@ LANGUAGE sql STABLE AS $$
     SELECT g.bytes_total + coalesce(sum(s.size), 0) >= 2 ^ 63 FROM staged_tasks s WHERE s.upload = p_upload
 $$;
 
--- The first staged line whose key an earlier line has with another meaning; no row when there is none.
+-- The first staged line whose key an earlier line has with other URLs or another path; no row when there is none.
 CREATE FUNCTION staged_key_conflict(p_upload bigint)
 RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text)
 LANGUAGE sql STABLE AS $$
@@ -155,8 +156,8 @@ LANGUAGE sql STABLE AS $$
     ORDER BY s.line LIMIT 1
 $$;
 
--- Two staged lines of which one has for its file what the other one needs as a directory; no row when there are none. With a slash that sorts
--- before everything else, whatever lies below a path comes right behind it.
+-- Two staged lines of which one has a file where the other one needs a directory; no row when there are none. The slash sorts before all other
+-- characters, so that paths below a path come right behind it.
 CREATE FUNCTION staged_nesting(p_upload bigint)
 RETURNS TABLE (outcome text, line bigint, other_line bigint, subject text, url text, other text)
 LANGUAGE sql STABLE AS $$
@@ -185,8 +186,8 @@ BEGIN
     WHERE d.line <> d.first_line ORDER BY d.line LIMIT 1;
     IF FOUND THEN RETURN; END IF;
     RETURN QUERY
-    -- Each is looked for by its index: the sink may have millions of live tasks. One that has come into the group with the line's own key
-    -- since is found to exist in the next round.
+    -- Each path is looked for by its index: the sink may have millions of live tasks. A task that was added to the group meanwhile with the line's
+    -- own key is found to exist in the next round.
     SELECT 'destinationTaken', s.line, NULL::bigint, s.path, s.urls[1], o.name
     FROM staged_tasks s CROSS JOIN LATERAL (
         SELECT t.group_id, t.key FROM tasks t
@@ -197,8 +198,8 @@ BEGIN
 END
 $$;
 
--- Makes tasks of staged lines: the tasks, their sources, and the first chunk of each. Nobody sees them before the commit, and so the
--- group need not be locked. Additions at once that have keys in common meet them in one order.
+-- Makes tasks of staged lines: the tasks, their sources, and the first chunk of each. No other transaction sees them before the commit, so the group
+-- need not be locked. They are inserted by key: concurrent additions with common keys meet them in the same order.
 CREATE FUNCTION place_staged(g groups, p_upload bigint, p_first_chunk bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

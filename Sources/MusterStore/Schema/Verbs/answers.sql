@@ -1,6 +1,6 @@
--- The first response to a task: its size, its validators and what else it stated, the rung on which its source may be asked for the
--- rest, and the plan of that. A lease that asked for all of the file brings it, until it is divided (once.sql). Returns whether the lease
--- is still there.
+-- Takes in the first response to a task: its size, its validators and what else it stated, and the rung on which its source may be asked for the
+-- rest; plans the chunks of the rest. A lease that asked for all of the file brings it, unless it is divided (once.sql). Returns whether the lease
+-- still exists.
 CREATE FUNCTION report_answer(
     p_session bigint, p_chunk bigint, p_epoch bigint, p_size bigint, p_etag text, p_last_modified text, p_date_strong boolean,
     p_digests jsonb, p_url text, p_name text, p_rung text, p_asked_for_all boolean, p_chunk_size bigint
@@ -18,18 +18,18 @@ BEGIN
     IF NOT FOUND THEN RETURN false; END IF;
     SELECT * INTO t FROM tasks WHERE id = l.task_id FOR NO KEY UPDATE;
     IF t.planned THEN RETURN true; END IF;
-    -- What was asked of a lease of which nothing had come is void.
+    -- A request to shrink from before the first byte is void.
     IF l.shrink_to IS NOT NULL THEN UPDATE leases SET shrink_to = NULL WHERE chunk_id = p_chunk; END IF;
 
-    -- It may be divided, though it be no larger than a chunk: where a connection is slow, chunks are smaller (`at_most()`).
+    -- It may be divided even if it is no larger than a chunk: where a connection is slow, chunks are smaller (`at_most()`).
     IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > least(l.last, 1048576)
         AND (p_asked_for_all OR p_size <= l.last AND l.first = 0 AND (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id))
     THEN
         v_tile := p_chunk_size;
     END IF;
     IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > l.last AND v_tile IS NULL THEN
-        -- The chunks tile [0, size): this one, and the rest from its end on (I3). That will be fetched from where the source's
-        -- URL leads now, which a resolver may have changed since the lease was granted.
+        -- The chunks tile [0, size): this one, and the rest from its end on (I3). The rest is fetched from the origin of the source's URL as it is
+        -- now, which a resolver may have changed since the lease was granted.
         INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank)
         SELECT t.id, t.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, t.sink, t.version, start,
             least(start + p_chunk_size, p_size), start, chunk_rank('fetch', t.priority, false)

@@ -1,10 +1,10 @@
 -- Byte budgets (adr/0009): how many bytes per second the fleet may take for a group, from an origin, or altogether, and which session has
 -- which share of that. A budget is named `group:<name>`, `origin:<key>` or `fleet`.
 --
--- The shares of a budget are never more than its rate together, and no session ever keeps to more than the share that counts for it: a
--- share that is made smaller counts in full until a sync of its session says that it keeps to less, and only what has come back that way
--- is given to others. Shares change with the syncs of their sessions. A transaction that makes one larger holds the budget's lock, and none ever
--- waits for it: a sync or claim that doesn't get it leaves things as they are.
+-- Together, the shares of a budget are never more than its rate, and no session ever keeps to more than the share that counts for it: a share that is
+-- made smaller counts in full until a sync of its session says that it keeps to less, and only what has come back that way is given to others. Shares
+-- change with the syncs of their sessions. A transaction that makes one larger holds the budget's lock, and none ever waits for it: a sync or claim
+-- that doesn't get it leaves the shares as they are.
 
 -- Whether any rate is set, or some session still has a share of one. A coordinator asks this now and then, so that syncs cost nothing
 -- where there is no rate. Forgets the shares of sessions that are over.
@@ -35,8 +35,8 @@ LANGUAGE sql STABLE AS $$
     END
 $$;
 
--- Takes the lock of a budget if it is free, and forgets the shares of sessions that are over, and of those that waited for one and are
--- silent; the sessions in p_present are not. Returns whether the lock is held.
+-- Takes the lock of a budget if it is free, and forgets the shares of sessions that are over, and of silent sessions that waited for a share. The
+-- sessions in p_present are not silent. Returns whether the lock is held.
 CREATE FUNCTION open_budget(p_budget text, p_present bigint[]) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -73,17 +73,17 @@ BEGIN
 END
 $$;
 
--- Returns those of some sessions that ask for work which have a share of a budget. A session without a share gets one, as far as
--- something is free: by its slots, against those of the others that wait for one, or at the beginning of all that could come for one. A
--- session that gets nothing is noted, so that the others give something back.
+-- Returns the sessions of p_sessions, which ask for work, that have a share of a budget. A session without a share gets one as far as the rate is
+-- free: in proportion to its slots among the sessions that wait for a share, or among all that could ask for one while no session has a share. A
+-- session that gets nothing is noted with a share of 0, so that the others give something back.
 CREATE FUNCTION share_budget(p_budget text, p_rate bigint, p_sessions bigint[], p_sink text) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
     v_able bigint[];
     v_rest bigint[];
     v_free bigint;
-    v_slots bigint;                     -- of all that could come for what is free
-    v_served bigint;                    -- of the sessions that have something
+    v_slots bigint;                     -- slots of all sessions that could ask for the free part
+    v_served bigint;                    -- slots of the sessions that have a share
 BEGIN
     SELECT coalesce(array_agg(session_id), '{}') INTO v_able FROM budget_shares
     WHERE budget = p_budget AND session_id = ANY (p_sessions) AND offer > 0;
@@ -116,7 +116,7 @@ BEGIN
 END
 $$;
 
--- The slots that are left when some of them are used: of every session's as many fewer.
+-- The slots that are left after p_used: for each session, as many fewer as it has used.
 CREATE FUNCTION without_slots(p_slots bigint[], p_used bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN

@@ -9,7 +9,7 @@ DECLARE
     v_wanted bigint[];
     v_state text;
 BEGIN
-    -- Two that are told at once to wait for each other would not see each other's row.
+    -- Two groups that are told at once to wait for each other would not see each other's row.
     PERFORM pg_advisory_xact_lock(hashtext('muster.group_prerequisites'));
     -- A group that ends now either has ended by the time its state is read here, or sees the row that is written here.
     PERFORM g.id FROM groups g WHERE g.id = p_group OR g.name = ANY (p_names) ORDER BY g.id FOR NO KEY UPDATE;
@@ -17,7 +17,7 @@ BEGIN
     SELECT array_agg(w.name) INTO subjects FROM unnest(p_names) AS w (name)
     WHERE NOT EXISTS (SELECT 1 FROM groups g WHERE g.name = w.name AND NOT is_removing(g));
     outcome := CASE WHEN v_state IS NULL THEN 'removed' WHEN subjects IS NOT NULL THEN 'unknown'
-        -- A group that has ended waits for no other, and may be told just that.
+        -- A group that has ended waits for no other group, so only an empty list is accepted.
         WHEN v_state NOT IN ('open', 'sealed') AND cardinality(p_names) > 0 THEN 'late' END;
     IF outcome IS NOT NULL THEN
         RETURN NEXT;
@@ -48,14 +48,14 @@ BEGIN
 END
 $$;
 
--- Whether a group in this state lets those begin that wait for it so.
+-- Whether a group in this state satisfies a prerequisite with this condition.
 CREATE FUNCTION satisfies(p_state text, p_condition text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT p_state = 'succeeded' OR p_condition = 'finished' AND p_state IN ('failed', 'cancelled')
 $$;
 
--- Whether a group would wait for itself, directly or by way of others: the way there, by names, from it to itself. NULL if not. Each
--- group is visited once, however many ways lead to it. The caller keeps all others from changing prerequisites.
+-- The cycle by which a group would wait for itself, directly or through others: the names from it to itself; NULL if there is none. Each group is
+-- visited once, however many ways lead to it. The caller keeps all other transactions from changing prerequisites.
 CREATE FUNCTION prerequisite_cycle(p_group bigint, p_prerequisites bigint[]) RETURNS text[]
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -88,9 +88,9 @@ BEGIN
 END
 $$;
 
--- Lets groups begin whose prerequisites are satisfied, p_limit at the most, and none of p_skipped; an empty one completes by that, and others
--- may begin in the next call. A transaction of its own: it waits for no lock. Groups whose own data are in the way stop no other ones (I19):
--- they are `stuck`. Returns how many others there were.
+-- Lets groups begin whose prerequisites are satisfied, p_limit at the most, and none of p_skipped. An empty group completes at once, and the groups
+-- that wait for it begin in the next call. A transaction of its own: it waits for no lock. A group whose own data raise an error does not stop the
+-- others (I19): it is in `stuck`. `count` is the number of the others.
 CREATE FUNCTION release_groups(p_limit integer, p_skipped bigint[], OUT count bigint, OUT stuck bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -107,7 +107,7 @@ BEGIN
     ) AS locked;
     FOREACH v_group IN ARRAY coalesce(v_groups, '{}') LOOP
         BEGIN
-            -- Once more, after the lock: it may have been told to wait for another group meanwhile.
+            -- Checked again after the lock: the group may have been told to wait for another group meanwhile.
             UPDATE groups g SET held = false
             WHERE g.id = v_group AND NOT EXISTS (
                 SELECT 1 FROM group_prerequisites r WHERE r.group_id = g.id AND r.satisfied_at IS NULL);
@@ -120,8 +120,8 @@ BEGIN
 END
 $$;
 
--- Sees to it that no group waits for one that is to be removed. A group that has seen it end, or has ended, waits for it no longer; where
--- another one still waits, the removal is refused under the name of the constraint that stands behind this.
+-- Makes sure that no group waits for a group that is to be removed. A group that has seen it end, or has ended itself, no longer waits for it. If
+-- another group still waits, the removal fails with the name of the foreign key that enforces this.
 CREATE FUNCTION leave_chains(p_group bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -135,8 +135,7 @@ BEGIN
 END
 $$;
 
--- What a group waits for in the end and in vain: groups that have ended otherwise than those that wait for them wish, by whatever way.
--- p_limit at the most, by name.
+-- The direct and indirect prerequisites of a group that have ended in another state than the condition asks for. p_limit at the most, by name.
 CREATE FUNCTION lost_prerequisites(p_group bigint, p_limit bigint) RETURNS TABLE (name text, condition text, state text)
 LANGUAGE sql STABLE AS $$
     WITH RECURSIVE way AS (

@@ -4,8 +4,8 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN p_kind = 'fetch' THEN -2 * p_priority - (NOT p_is_first)::integer ELSE -1000000 END
 $$;
 
--- Has all that is left to be done for a task wait, and puts it behind the other work of its group: what does not fit into the sink is not to be
--- tried again before all that may. Each chunk counts the try: those that were leased together fail together.
+-- Makes all unfinished chunks of a task wait, and puts them behind the other work of its group: a file that does not fit into the sink is not tried
+-- again before files that may fit. Each chunk counts the try: chunks that were leased together fail together.
 CREATE FUNCTION set_back(p_task bigint, p_attempts integer, p_wait interval) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -32,7 +32,7 @@ BEGIN
 END
 $$;
 
--- What the chunk waits for after so many failures of each source: base × 2ⁿ⁻¹ with full jitter, unless the coordinator says otherwise.
+-- The wait of a chunk after n failures of each source: base × 2ⁿ⁻¹ with full jitter. Base, maximum and jitter come from the coordinator.
 CREATE FUNCTION backoff(p_attempts integer, f failure) RETURNS interval
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -40,7 +40,7 @@ BEGIN
 END
 $$;
 
--- The state of a task as it is shown: one of which something is fetched is active. Nothing writes that down (adr/0035).
+-- The state of a task as it is shown: a queued task with a fetch lease is active. That state is not stored (adr/0035).
 CREATE FUNCTION shown_state(t tasks) RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN t.state = 'queued' AND (SELECT true FROM leases l WHERE l.task_id = t.id AND l.kind = 'fetch' LIMIT 1) THEN 'active' ELSE t.state END
@@ -50,7 +50,7 @@ $$;
 CREATE FUNCTION active_tasks(p_group bigint) RETURNS bigint
 LANGUAGE sql STABLE AS $$ SELECT count(DISTINCT task_id) FROM leases WHERE group_id = p_group AND kind = 'fetch' $$;
 
--- When the first of the leases was granted under which something of a task is written now; NULL without one.
+-- When the oldest lease was granted under which a task's data are written now; NULL without one.
 CREATE FUNCTION leased_since(p_task bigint) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
     SELECT min(granted_at) FROM leases WHERE task_id = p_task AND kind IN ('fetch', 'finalize', 'double')

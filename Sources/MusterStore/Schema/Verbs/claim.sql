@@ -1,10 +1,9 @@
--- The grant of leases (I1, I2, I5). Only a double of a lease that runs comes into being elsewhere: `grant_double`.
+-- Grants leases (I1, I2, I5). Only doubles of running leases are granted elsewhere: `grant_double`.
 --
--- One call serves many sessions at once, each with its newest sync, the lanes that it may open (p_rooms), and how many leases it takes
--- besides (p_ahead). For each sink it takes every lock first and reads counts in later
--- statements, whose snapshots are newer than the locks: a statement that locks and counts at once grants beyond a cap (I5).
--- p_fleet_rate is the fleet's byte budget in bytes per second, or NULL. Returns the chunks that are leased; `is_limited` marks those
--- that a byte budget bounds. Which group goes first is decided in sharing.sql, which mirror in mirrors.sql.
+-- One call serves many sessions at once, each with its newest sync, the lanes that it may open (p_rooms), and how many leases it takes beyond these
+-- (p_ahead). For each sink it takes every lock first and reads counts in later statements, whose snapshots are newer than the locks: a statement that
+-- locks and counts at once grants beyond a cap (I5). p_fleet_rate is the fleet's byte budget in bytes per second, or NULL. Returns the chunks that
+-- are leased; `is_limited` marks those that a byte budget bounds. Which group goes first is decided in sharing.sql, which mirror in mirrors.sql.
 CREATE FUNCTION share_leases(
     p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_ahead integer[], p_origin_cap integer, p_session_cap integer,
     p_fleet_rate bigint
@@ -17,7 +16,7 @@ DECLARE
     v_rooms integer[];
     v_lanes integer[];
     v_sink text;
-    v_full bigint[];                    -- those in which this sink is full
+    v_full bigint[];                    -- the sessions in which this sink is full
 BEGIN
     -- The sessions that may be granted anything: alive, not draining, and asking with their newest sync.
     PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
@@ -34,14 +33,14 @@ BEGIN
     c.fleet_rate := p_fleet_rate;
     c.granted := '{}';
     c.limited := '{}';
-    -- One sink after the other. A sink that is in trouble at one worker may be well at another. In one that is full, files are deleted, and
-    -- nothing else is done.
+    -- One sink after the other. A sink may be in trouble at one worker and usable at another. In a full sink files are deleted, and nothing else is
+    -- done.
     FOR v_sink IN
         SELECT DISTINCT sink FROM sessions s, unnest(s.sinks) AS sink
         WHERE s.id = ANY (v_ids) AND (sink <> ALL (s.parked) OR sink = ANY (s.full_sinks)) ORDER BY sink
     LOOP
         c.sink := v_sink;
-        -- What a session got for an earlier sink is not free for this one.
+        -- Leases for an earlier sink take up the session's slots for this one.
         SELECT coalesce(array_agg(r.id ORDER BY turn, r.id), '{}'),
             coalesce(array_agg(r.id ORDER BY turn, r.id) FILTER (WHERE turn <= r.lanes - g.granted), '{}')
         INTO c.slots, c.openings
@@ -62,7 +61,7 @@ BEGIN
 END
 $$;
 
--- Leases what deletes leftovers of cancelled tasks and of old content versions, before all else: it is quick and frees storage.
+-- Leases purges, which delete leftovers of cancelled tasks and old content versions, before all else: they are quick and free storage.
 CREATE FUNCTION grant_purges(c claim) RETURNS claim
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -96,13 +95,13 @@ BEGIN
     ) AS locked;
     v_groups := lock_free_groups(v_groups);
     IF v_groups = '{}' THEN RETURN c; END IF;
-    -- What is free is counted once: from here on only this claim opens lanes.
+    -- Free lanes are counted once: from here on only this claim opens lanes.
     c.free := ARRAY(SELECT free_lanes(o, c.origin_cap) FROM unnest(c.origins) WITH ORDINALITY AS u (id, n)
         JOIN origins o ON o.id = u.id ORDER BY u.n);
     PERFORM share_paths(c.sink);
     PERFORM level_groups(v_groups);
     PERFORM unlevel_groups(v_groups);
-    -- What the more urgent groups can't use is for the others.
+    -- The other groups get what the more urgent ones can't use.
     FOR v_priority IN SELECT DISTINCT g.priority FROM groups g WHERE g.id = ANY (v_groups) ORDER BY 1 DESC LOOP
         EXIT WHEN c.slots = '{}';
         c := grant_unshared(c, v_groups, v_priority);
@@ -112,8 +111,8 @@ BEGIN
 END
 $$;
 
--- The groups of a sink that something could be granted to now, 32 at the most; NULL when there is none. A group whose origins are all
--- parked or busy does not stand in the way of others. A group that may not run, since it is paused or waits, is only finalized.
+-- The groups of a sink that can be granted leases now, 32 at the most; NULL when there is none. A group whose origins are all parked or busy does not
+-- block others. A group that may not run, since it is paused or waits, is only granted finalizing.
 CREATE FUNCTION claimable_groups(c claim) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -157,7 +156,7 @@ BEGIN
 END
 $$;
 
--- Leases work that brings no bytes, so that groups need not share it: files that are there are put in place, and resolvers are asked.
+-- Leases work that brings no bytes, so that groups need not share it: complete files are put in place, and resolvers are asked.
 CREATE FUNCTION grant_unshared(c claim, p_groups bigint[], p_priority integer) RETURNS claim
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -182,9 +181,9 @@ BEGIN
 END
 $$;
 
--- Leases what is fetched, shared by bytes. A round hands out all that is free as if chunks were as large as each group's next one: the
--- groups are filled up to a common level of service (`group_turns`). A group whose chunks turn out larger stops at that level, and what
--- is free then is for the next round.
+-- Leases fetches, shared by bytes. A round hands out all free slots as if all chunks of a group were as large as its next one: the groups are filled
+-- up to a common service level (`group_turns`). A group whose chunks turn out larger stops at that level, and the slots that are left go to the next
+-- round.
 CREATE FUNCTION grant_shared(c claim, p_groups bigint[], p_priority integer) RETURNS claim
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -218,8 +217,8 @@ BEGIN
 END
 $$;
 
--- Leases what one group gets in its turn, one origin after the other. Once, except where mirrors share the room: what one of them has no
--- use for is shared again by the others.
+-- Grants one group's turn, one origin after the other. Each origin is visited once, except where mirrors share the room: what one mirror can't use is
+-- shared again among the others.
 CREATE FUNCTION grant_turn(c claim) RETURNS claim
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -251,8 +250,8 @@ BEGIN
                 PERFORM pull_chunks(c.group_id, v_origin.id, v_want);
             END IF;
             SELECT p.chunks, p.charge INTO v_picked, v_charge FROM pick_chunks(c, v_origin.id, v_want) AS p;
-            -- What another task is fetching is not fetched twice (reuse.sql), and nothing is put where another one may be at work (paths.sql); what
-            -- comes after it is looked at in another round.
+            -- A file that another task is fetching is not fetched twice (reuse.sql), and no file is put at a path where another task may be at work
+            -- (paths.sql). The chunks behind such a chunk are considered in another round.
             v_found := coalesce(cardinality(v_picked), 0);
             v_picked := without_repeats(without_disputed(v_picked), c.group_id);
             c.repeats := c.repeats OR coalesce(cardinality(v_picked), 0) < v_found;

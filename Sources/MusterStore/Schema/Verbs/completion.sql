@@ -1,8 +1,8 @@
 -- Completion: what ends tasks, and what makes a group terminal.
 
--- Files stand at their paths (I8): deletes the leases, finishes the tasks, counts them, writes their events and closes the groups, in one
--- transaction (I6, I7). A path is given where it is not the task's. p_crcs are of whole files, where the worker knows them. p_reused are
--- the paths of the files that they were made of, where nothing was fetched.
+-- Files are at their paths (I8): deletes the leases, finishes the tasks, counts them, writes their events and closes the groups, in one transaction
+-- (I6, I7). p_paths has a path where it is not the task's. p_crcs are of whole files, where the worker knows them. p_reused are the paths of the
+-- files that were reused, where nothing was fetched.
 CREATE FUNCTION report_contents(
     p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_sizes bigint[], p_digests jsonb[],
     p_etags text[], p_last_modified text[], p_dates_strong boolean[], p_urls text[], p_paths text[], p_stated jsonb[],
@@ -26,7 +26,7 @@ BEGIN
         INSERT INTO origin_flow (origin_id, bytes, answers, forgave)
         SELECT origin_id, sum(came), count(*), refused_with FROM finished WHERE done_by = 'fetch' AND origin_id > 0 GROUP BY 1, 4
     ), late AS (
-        -- A worker that lost a lease may have made or shared a part after the file was put in place, be it at work still, gone, or done by now.
+        -- A worker that lost a lease may have made or shared a part after the file was put in place, whether it still runs or not.
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
         SELECT 'purge', f.id, 0, 0, f.sink, f.version, chunk_rank('purge', 0, false), purge_status(f.id) FROM finished f WHERE f.fenced
     ), unasked AS (
@@ -64,8 +64,8 @@ BEGIN
 END
 $$;
 
--- Ends the leases of files that stand at their paths, and their tasks. Returns what the counts of groups, origins and sources need of
--- each: how many bytes are new (`more`), how many of them came from an origin just now (`came`), and what its lease brought (`brought`).
+-- Ends the leases of files that are at their paths, and finishes their tasks. Returns for each what the counts of groups, origins and sources need:
+-- how many bytes are new (`more`), how many of them came from an origin just now (`came`), and what its lease brought (`brought`).
 CREATE FUNCTION finish_tasks(
     p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_sizes bigint[], p_digests jsonb[],
     p_etags text[], p_last_modified text[], p_dates_strong boolean[], p_urls text[], p_paths text[], p_stated jsonb[],
@@ -97,7 +97,7 @@ BEGIN
         source = coalesce(t.source, CASE WHEN d.kind = 'fetch' THEN d.source END), path = coalesce(d.path, t.path),
         named = t.named OR d.path <> t.path IS TRUE, date_strong = coalesce(d.date_strong, t.date_strong),
         content_crc = d.crc, reused_from = d.reused,
-        -- A file can be given to others if it can be asked about at the first source, and be checked.
+        -- A file can be reused if the first source can be asked about it, and its content can be checked.
         reuse_key = CASE
             WHEN d.crc IS NOT NULL AND d.size > 0
                 AND coalesce(t.source, CASE WHEN d.kind = 'fetch' THEN d.source END) = 0
@@ -113,16 +113,15 @@ BEGIN
         CASE WHEN before.failure_status IN (400, 403, 404) AND before.failure_source = d.source THEN before.failure_status END,
         before.state, before.size,
         CASE WHEN d.kind = 'finalize' THEN 0 ELSE d.size - (d.durable - d.first) END,
-        -- What the sink had already came from no origin, and takes nothing from other groups.
+        -- Bytes that the sink had already came from no origin, and take nothing from other groups.
         CASE WHEN d.kind = 'finalize' OR d.reused IS NOT NULL THEN 0 ELSE d.size - (d.durable - d.first) END,
         CASE WHEN d.reused IS NOT NULL THEN 0 ELSE d.size - d.resume END,
         d.kind, d.origin_id, d.source, d.charged, d.granted_at;
 END
 $$;
 
--- Gives up a task that is not terminal. What it has is kept, out of reach of any claim, until it is retried or cancelled. The event
--- names the answer that caused it, if that is the failure which the task recorded last. p_reported is the chunk whose holder has reported the
--- failure, if one has.
+-- Fails a task that is not terminal. Its chunks are kept, but can't be leased until it is retried or cancelled. The event names the answer that
+-- caused the failure, if the task recorded that failure last. p_reported is the chunk whose holder has reported the failure; NULL if no holder has.
 CREATE FUNCTION fail_task(p_task bigint, p_kind text, p_detail text, p_reported bigint DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -131,7 +130,7 @@ DECLARE
 BEGIN
     SELECT * INTO t FROM tasks WHERE id = p_task FOR NO KEY UPDATE;
     IF t.state IN ('succeeded', 'failed', 'cancelled') THEN RETURN; END IF;
-    -- A deadline keeps what is known of the last failure: `overdue_detail` tells of it.
+    -- A deadline keeps the details of the last failure, which `overdue_detail` quotes.
     IF p_kind <> 'deadline' AND (t.failure_kind IS DISTINCT FROM p_kind OR t.failure_detail IS DISTINCT FROM p_detail) THEN
         t.failure_status := NULL;
         t.failure_source := NULL;
@@ -157,11 +156,10 @@ BEGIN
 END
 $$;
 
--- The zero test (I7). Every verb that may have made a group complete calls it with the locks of the groups held: finishing, failing,
--- cancelling, removing, sealing and letting it begin alike. A group that waits for others completes only by being cancelled, or when its
--- time is over. A group whose time was over before it was complete has failed, whatever there is of it: more might have come. The groups
--- that wait for a group which has completed are told in the same transaction; `release_groups` lets them begin, since their locks would
--- be out of order here.
+-- The zero test (I7). Every verb that may have made a group complete calls it with the locks of the groups held: finishing, failing, cancelling,
+-- removing, sealing and letting it begin alike. A group that waits for others completes only by being cancelled, or by its deadline. A group whose
+-- deadline passed before it was complete has failed, even if all its tasks have succeeded: more might have come. Prerequisites on a group that has
+-- completed are marked in the same transaction; `release_groups` lets them begin, since their locks would be out of order here.
 CREATE FUNCTION close_groups(p_groups bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -170,7 +168,7 @@ BEGIN
         SET state = CASE WHEN g.desired = 'cancel' THEN 'cancelled'
                 WHEN g.failed > 0 OR g.held OR g.overdue AND g.deadline_action = 'fail' THEN 'failed'
                 ELSE 'succeeded' END,
-            -- It shares no more: if it is tried again, or opened for more, it joins at the lowest service level (`level_groups`).
+            -- It no longer shares: if it is retried, or opened for more, it joins at the lowest service level (`level_groups`).
             finished_at = statement_timestamp(), shares_at = NULL
         WHERE g.id = ANY (p_groups) AND g.state = 'sealed' AND g.remaining = 0 AND NOT is_removing(g)
             AND (NOT g.held OR g.desired = 'cancel' OR g.overdue AND g.deadline_action = 'fail')

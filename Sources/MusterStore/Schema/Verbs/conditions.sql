@@ -1,10 +1,9 @@
--- Conditions that the planner does not see through.
+-- Conditions that hide partial indexes from the planner.
 --
--- An index with a condition can be read whole for a query that implies the condition, whatever else the query asks. A plan that was made while
--- the index was empty takes it before the right one, since nothing is cheaper to read than nothing, and goes on when it has millions of entries.
--- So conditions of indexes that may grow are written with `coalesce`, and a query finds such an index by one of these functions alone; and a query
--- that looks for rows by their ids asks for their state by one of these, which is the condition of no index. They are written into the
--- statements that call them.
+-- The planner can read all of a partial index for a query that implies its condition, whatever else the query asks. A plan that was made while the
+-- index was empty prefers it to the right index, since an empty index is the cheapest to read, and is kept when the index has millions of entries. So
+-- conditions of indexes that may grow are written with `coalesce`, and a query can use such an index only through one of these functions. A query
+-- that looks for rows by their ids checks their state through a function that is the condition of no index. PostgreSQL inlines all of them.
 
 -- Whether a task in this state has its path to itself: the condition of `tasks_destination_unique`.
 CREATE FUNCTION holds_path(p_state text) RETURNS boolean
@@ -32,14 +31,14 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_status = 'ready', false) $$;
 CREATE FUNCTION is_unfinished(p_state text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_state IN ('open', 'sealed'), false) $$;
 
--- Whether a row, which is named first, has an id that the query has from another row. The planner reaches such rows by their ids alone: a join that is
--- written with `=` can be turned round, and begins with all of a table where that is taken for an empty one (plans.sql). What else of such a row is
--- compared is written with IS NOT DISTINCT FROM where an index is of it.
+-- Whether a row, whose id is named first, has an id that the query has from another row. The planner can reach such rows only by their ids: a join
+-- with `=` can be reversed, and then begins with all of a table that is taken for an empty one (plans.sql). Other columns of such a row that have an
+-- index are compared with IS NOT DISTINCT FROM.
 CREATE FUNCTION has_id(p_row bigint, p_id bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT p_row = ANY (ARRAY[p_id]) $$;
 
--- A row by its id, in a query that has the id from another row. Such a join can be turned round, or made over what the rows have in common: a plan
--- that takes a table for a small one begins with all of it. OFFSET 0 lets a row be reached by its id alone.
+-- Functions for rows by their ids, in a query that has the id from another row. A plain join can be reversed, or made over other columns that the
+-- rows have in common: a plan that takes a table for a small one begins with all of it. With OFFSET 0 a row can be reached only by its id.
 
 -- A task by its id.
 CREATE FUNCTION task_of(p_id bigint) RETURNS SETOF tasks

@@ -1,9 +1,9 @@
--- Where a running chunk ends: what is cut off it is for others, and what these are refused is given back (adr/0012, adr/0037).
+-- Moves the end of a running chunk: the tail goes to other workers, and is given back if the source refuses them (adr/0012, adr/0037).
 
--- Ends a lease's chunk at p_end. What lies behind is ready for others: one chunk, or several where the lease was to bring all of a file. The
--- caller holds the lock of the group, and knows that the holder writes nothing there.
+-- Ends a lease's chunk at p_end. The rest becomes ready for others: one chunk, or several if the lease was to bring all of a file. The caller holds
+-- the lock of the group, and knows that the holder writes nothing behind p_end.
 --
--- The holder's request goes on to where the chunk ended.
+-- The holder's request still goes on to the old end (`reach`).
 CREATE FUNCTION cut_lease(l leases, p_end bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -24,7 +24,8 @@ BEGIN
 END
 $$;
 
--- Cuts chunks that are done where their holders say: one that has come to its end before it heard of a part that was given back to it ends there.
+-- Cuts finished chunks at the ends that their holders report: a holder that reached its end before it heard of a part that was given back to it ends
+-- there.
 CREATE FUNCTION cut_done(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_ends bigint[]) RETURNS void
 LANGUAGE sql AS $$
     SELECT cut_lease(l, u.last)
@@ -33,8 +34,8 @@ LANGUAGE sql AS $$
     WHERE l.reach IS NOT NULL AND l.kind = 'fetch' AND u.last > l.first AND u.last >= l.durable AND u.last < l.last
 $$;
 
--- The leases whose requests bring what comes before a chunk of their source, go on to its end at least, and are not known to have ended: a session that
--- is silent may be gone.
+-- The leases whose requests bring the bytes before a chunk of their source, go on to the chunk's end at least, and are not known to have ended.
+-- Leases of silent sessions are left out: these may be gone.
 CREATE FUNCTION requests_before(p_task bigint, p_source integer, p_first bigint, p_last bigint) RETURNS SETOF leases
 LANGUAGE sql STABLE AS $$
     SELECT h.* FROM leases h JOIN sessions s ON s.id = h.session_id
@@ -42,10 +43,11 @@ LANGUAGE sql STABLE AS $$
         AND NOT is_silent(s)
 $$;
 
--- How a chunk of which nothing has come is asked for first while requests run before it (`requests_before`): how far its own request goes, and how many
--- bytes a second it has to bring. Where these requests are slow, it has to bring a tenth of what the best of them does, which would bring it sooner
--- otherwise; and it goes as far as those of its own session do, since little is on its way when it is cut. Another session may be gone, and what one asks for
--- beyond its end then be fetched twice (I16). NULL if no such request runs.
+-- How an untouched chunk is first requested while requests run before it (`requests_before`): how far its own request goes (`reach`), and how many
+-- bytes per second it has to bring (`pace`). If these requests are slow (below 1 MiB/s), it has to bring a tenth of the speed of the fastest, which
+-- would bring the chunk sooner otherwise; and it goes as far as the requests of its own session do, since little is in flight when it is cut. It does
+-- not go as far as another session's request: that session may be gone, and the bytes beyond the chunk's end would be fetched twice (I16). NULL if no
+-- such request runs.
 CREATE FUNCTION request_beside(
     p_session bigint, p_task bigint, p_source integer, p_first bigint, p_last bigint, OUT reach bigint, OUT pace bigint
 )
@@ -66,10 +68,10 @@ $$;
 CREATE FUNCTION is_too_much(f failure) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(f.limit_signal = 'certain', false) OR f.retry_after IS NOT NULL $$;
 
--- A chunk that was cut off another one, and of which nothing has come, failed: that may be since its source serves no further request. Where one runs
--- still that goes on to its end, and nothing but untouched chunks lies between, these and the untouched ones behind it are given back to that
--- request (`give_back_chunks`). Otherwise it is asked for once more in the ordinary way, before anything is believed of that failure. Returns whether
--- the lease is over by that. The caller holds the lock of the group.
+-- An untouched chunk that was cut off another one failed: its source may serve no further request. If a request still runs that goes on to the
+-- chunk's end, and only untouched chunks lie between, the chunk, these chunks and the untouched ones behind it are given back to that request
+-- (`give_back_chunks`). Otherwise the chunk is requested once more in the ordinary way before the failure is believed. Returns whether this ends the
+-- lease. The caller holds the lock of the group.
 CREATE FUNCTION spare_chunk(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -96,9 +98,9 @@ BEGIN
 END
 $$;
 
--- Gives a refused chunk back to the lease whose request still brings it, with the untouched chunks before and behind it. Nobody has bytes of them, and
--- nobody is at work there (I2): the chunks tile as before (I3). The holder hears that its chunk may end later, as it hears that one is to end sooner, and is asked
--- for nothing of it any more. If it has come to its end already, it says so (`cut_done`).
+-- Gives a refused chunk back to the lease whose request still brings it, with the untouched chunks before and behind it. No session has bytes of them
+-- or works on them (I2), so the chunks tile as before (I3). The holder is told of the later end in the same way as of a sooner one, and is not asked
+-- to shrink this chunk any more. If it has come to its end already, it reports that end (`cut_done`).
 CREATE FUNCTION give_back_chunks(h leases, l leases) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,11 +1,11 @@
--- What is said of a task whose time is over: that, and how its last try failed.
+-- The failure detail of a task whose deadline has passed: that, and how its last try failed.
 CREATE FUNCTION overdue_detail(t tasks, p_detail text) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT p_detail || CASE WHEN t.failure_kind <> 'deadline' THEN coalesce('; last failure: ' || t.failure_detail, '') ELSE '' END
 $$;
 
--- Fails tasks whose time is over (row 33), p_limit at the most, but for those of p_skipped groups. Groups and tasks that another transaction
--- has locked are left for the next round. Groups whose own data are in the way stop no other ones (I19): they are `stuck`.
+-- Fails tasks whose deadline has passed (row 33), p_limit at the most, and none of p_skipped groups. Groups and tasks that another transaction has
+-- locked are left for the next round. A group whose own data raise an error does not stop the others (I19): it is in `stuck`.
 CREATE FUNCTION fail_overdue(p_limit integer, p_skipped bigint[], OUT count bigint, OUT stuck bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -47,9 +47,9 @@ BEGIN
 END
 $$;
 
--- Does what follows when the time for groups is over: p_groups of them, and p_tasks tasks of each, at the most, and none of p_skipped. Groups
--- that another transaction has locked are left for the next round. Groups whose own data are in the way stop no other ones (I19): they
--- are `stuck`. Returns how many groups and tasks there were.
+-- Handles groups whose deadline has passed: p_groups of them, and p_tasks tasks of each, at the most, and none of p_skipped. Groups that another
+-- transaction has locked are left for the next round. A group whose own data raise an error does not stop the others (I19): it is in `stuck`. Returns
+-- how many groups and tasks there were.
 CREATE FUNCTION expire_groups(
     p_groups integer, p_tasks integer, p_skipped bigint[], OUT expired_groups bigint, OUT failed_tasks bigint, OUT stuck bigint[]
 )
@@ -76,7 +76,7 @@ BEGIN
 END
 $$;
 
--- What follows when the time for a group is over, whose lock is held: it goes on and says so, or its unfinished tasks fail, p_tasks at the
+-- Handles a group whose deadline has passed and whose lock is held: it goes on and an event says so, or its unfinished tasks fail, p_tasks at the
 -- most, and the group ends with the last of them. Returns how many tasks failed.
 CREATE FUNCTION expire_group(g groups, p_tasks integer) RETURNS integer
 LANGUAGE plpgsql AS $$
@@ -91,7 +91,7 @@ BEGIN
             jsonb_build_object('group', g.name, 'generation', g.generation, 'state', g.state, 'remaining', g.remaining));
         RETURN 0;
     END IF;
-    -- Nothing more is added to it, and nothing granted.
+    -- No more tasks are added to it, and no leases granted.
     UPDATE groups SET overdue = true, state = 'sealed' WHERE id = g.id;
     FOREACH v_state IN ARRAY ARRAY['queued', 'paused', 'finalizing'] LOOP
         FOR v_row IN
@@ -103,7 +103,7 @@ BEGIN
             v_left := v_left - 1;
         END LOOP;
     END LOOP;
-    -- It may have been complete, or empty, and only waited for others or for its seal.
+    -- It may have been complete, or empty, and have waited only for other groups or for its seal.
     PERFORM close_groups(ARRAY[g.id]);
     RETURN p_tasks - v_left;
 END

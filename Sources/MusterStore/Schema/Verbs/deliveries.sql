@@ -49,7 +49,7 @@ BEGIN
     IF v_subscriptions IS NULL THEN
         RETURN;
     END IF;
-    -- 2. What is due and fits; every subscription gets a first one before any gets a second one.
+    -- 2. Picks due deliveries that fit; every subscription gets a first one before any gets a second one.
     RETURN QUERY
     WITH room AS (
         SELECT s.id, greatest(0, p_each - (
@@ -69,7 +69,7 @@ BEGIN
         UPDATE deliveries d
         SET claimed = true, epoch = d.epoch + 1, next_at = statement_timestamp() + p_hold
         FROM due
-        -- A coordinator that settled it meanwhile was late, but not too late.
+        -- The coordinator that had claimed it may have settled it meanwhile, late.
         WHERE d.id = due.id AND d.state = 'pending' AND d.next_at <= statement_timestamp()
         RETURNING d.id, d.epoch, d.attempts, d.subscription_id, d.position
     ), served AS (
@@ -84,7 +84,7 @@ BEGIN
 END
 $$;
 
--- Writes down what became of a try. Returns whether it still counted: under an older epoch it does not.
+-- Records the result of a try. Returns whether it still counted: under an older epoch it does not.
 --
 -- p_result is delivered; failed, with the wait before the next try, or NULL when that was the last one; gone, when the receiver
 -- wants nothing any more; released, when nothing was sent. p_until is when the receiver wants to be asked again.
@@ -98,7 +98,7 @@ BEGIN
     IF p_result = 'gone' THEN
         SELECT d.subscription_id INTO v_subscription FROM deliveries d
         WHERE d.id = p_id AND d.epoch = p_epoch AND d.claimed;
-        -- A receiver that has moved meanwhile is not the one that is gone.
+        -- If the subscription has another URL by now, the receiver that is gone was the old one.
         UPDATE subscriptions s SET enabled = false, disabled_reason = p_failure
         WHERE s.id = v_subscription AND s.enabled AND s.url = p_url;
     END IF;
@@ -114,7 +114,7 @@ BEGIN
         next_at = CASE
             WHEN p_result = 'failed' AND p_wait IS NOT NULL THEN greatest(
                 statement_timestamp() + p_wait,
-                -- Without the condition, the least of nothing and a day would be a day.
+                -- The condition is needed: least() of NULL and a day is a day.
                 CASE WHEN p_until IS NOT NULL THEN least(p_until, statement_timestamp() + p_most) END)
             ELSE statement_timestamp() END,
         tried_at = CASE WHEN p_result = 'released' THEN d.tried_at ELSE statement_timestamp() END,
@@ -125,7 +125,7 @@ BEGIN
 END
 $$;
 
--- Lets a subscription post again, or not. What was dropped from the log while it was disabled is passed over.
+-- Enables or disables a subscription. Events that were dropped from the log while it was disabled are skipped.
 CREATE FUNCTION enable_subscription(p_name text, p_enabled boolean) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,7 +1,7 @@
 -- Doubles: second leases on the rest of a chunk, of which the first one to be done wins (adr/0012).
 
--- Of the two leases on a chunk the one that is reported as done wins, and the other one is taken back; called by report_done, which
--- then finds an ordinary lease.
+-- Of the two leases on a chunk, the one that is reported as done wins, and the other one is taken back. Called by report_done, which then finds an
+-- ordinary lease.
 CREATE FUNCTION settle_doubles(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -24,8 +24,8 @@ BEGIN
 END
 $$;
 
--- A double takes the place of the lease that it doubles. The caller holds the lock of the group, and has seen to it that nothing comes
--- of what the other holder may still be writing.
+-- A double takes the place of the lease that it doubles. The caller holds the lock of the group, and has made sure that later writes of the other
+-- holder reach no file.
 CREATE FUNCTION promote_double(p_original leases, p_double leases) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -42,9 +42,9 @@ BEGIN
 END
 $$;
 
--- What becomes of doubles when leases are put back; called by return_leases, before anything of these moves. A double that is put
--- back itself is gone. One whose chunk is put back goes on in its place if it is as far at least, since a durable offset never goes
--- back (I4). Returns how many of the leases are dealt with by that.
+-- Settles doubles when leases are put back; called by return_leases before the leases move. A double that is put back itself is deleted. A double
+-- whose chunk is put back takes its place if it is at least as far, since a durable offset never goes back (I4). Returns how many of the leases are
+-- settled by that.
 CREATE FUNCTION return_doubles(p_chunks bigint[], p_epochs bigint[], p_lost boolean) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -90,8 +90,8 @@ BEGIN
 END
 $$;
 
--- Grants a second lease on the rest of a chunk to the first session of p_usable that may draw from its byte budgets. `double` is NULL
--- where none may, or where the group's waste would be more than p_waste of its bytes.
+-- Grants a second lease on the rest of a chunk to the first session of p_usable that may draw from its byte budgets. `double` is NULL if no session
+-- may, or if the group's waste would be more than p_waste of its bytes.
 CREATE FUNCTION grant_double(p_chunk bigint, p_usable bigint[], p_fleet_rate bigint, p_waste double precision)
 RETURNS TABLE (usable bigint[], is_limited boolean, double bigint)
 LANGUAGE plpgsql AS $$
@@ -108,7 +108,7 @@ BEGIN
             v_row.origin_rate);
         IF usable = '{}' THEN RETURN NEXT; RETURN; END IF;
     END IF;
-    -- The bound once more: other doubles of the group may have been granted just now.
+    -- Checks the bound again: other doubles of the group may have been granted just now.
     UPDATE groups g SET doubled_bytes = g.doubled_bytes + l.last - l.durable
     FROM leases l
     WHERE l.chunk_id = p_chunk AND g.id = l.group_id AND g.doubled_bytes + l.last - l.durable <= p_waste * g.bytes_total;

@@ -1,6 +1,6 @@
--- Moves events that have been committed since into the log, p_limit at the most. Waiting for the lock and reading are two statements: the
--- second one's snapshot sees everything that the previous holder saw, and more. A fact that is in the log already is not logged again
--- (I9). Returns how many events no longer wait.
+-- Moves committed events into the log, p_limit at the most. Waiting for the lock and reading are two statements: the second one's snapshot sees
+-- everything that the previous holder saw, and more. A fact that is in the log already is not logged again (I9). Returns how many events no longer
+-- wait.
 CREATE FUNCTION sequence_events(p_limit integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -31,14 +31,14 @@ BEGIN
 END
 $$;
 
--- What tells the log from what it was before a failover or a restore that lost some of it (adr/0022): positions recur then, and this does not.
+-- The name of the log, which changes after a failover or a restore that lost some of it (adr/0022): positions recur then, and the name does not.
 CREATE FUNCTION log_name() RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT coalesce((SELECT log::text FROM installation), '')
 $$;
 
--- Moves a consumer's place, forward only; a name that is new begins no earlier than the log does. No row: beyond the log's end. A row
--- without a place: there are p_limit consumers already; without the log's end as well: the position is of another log than p_log.
+-- Moves a consumer's place, forward only; a new consumer begins no earlier than the log does. Returns no row if the position is beyond the log's end.
+-- `stands` is NULL if there are p_limit consumers already; `last` is NULL as well if the position is of another log (p_log).
 CREATE FUNCTION acknowledge_events(p_name text, p_position bigint, p_limit bigint, p_log text DEFAULT NULL)
 RETURNS TABLE (stands bigint, last bigint, at timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
@@ -54,7 +54,7 @@ BEGIN
         RETURN;
     END IF;
     IF NOT EXISTS (SELECT FROM consumers c WHERE c.name = p_name) THEN
-        -- Locked first, counted second: of several new names at once no more come in than there is room for.
+        -- Locked first, counted second: several new names at once never exceed the limit.
         PERFORM pg_advisory_xact_lock(hashtext('muster.consumers'));
         IF (SELECT count(*) FROM consumers c WHERE c.name <> p_name) >= p_limit THEN
             RETURN QUERY SELECT NULL::bigint, v_last, NULL::timestamptz;
@@ -69,8 +69,8 @@ BEGIN
 END
 $$;
 
--- Has a consumer for a holder from now on, or renews that. Nothing is changed while another one has it. Returns who has it, and until
--- when. Holds that are over go with the next one that is taken.
+-- Gives a holder a consumer, or renews its hold. Nothing is changed while another holder has it. Returns the holder, and until when it holds. Expired
+-- holds are deleted when the next one is taken.
 CREATE FUNCTION hold_consumer(p_name text, p_holder text, p_length interval) RETURNS TABLE (holder text, until timestamptz)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -94,7 +94,7 @@ DECLARE
     v_cut bigint;
 BEGIN
     SELECT first_position, last_position INTO v_first, v_last FROM event_log FOR UPDATE;
-    -- 1. How far: not what a subscription has yet to be told of, and not beyond the first event that is young enough.
+    -- 1. The end: no event that an enabled subscription has not seen yet, and none from the first event on that is young enough.
     SELECT least(v_last - 1, v_first + p_limit - 1, min(s.position)) INTO v_end FROM subscriptions s WHERE s.enabled;
     SELECT coalesce(min(e.position), v_end + 1) INTO v_cut
     FROM events e
@@ -103,7 +103,7 @@ BEGIN
     IF v_cut > v_first THEN
         UPDATE event_log SET first_position = v_cut;
     END IF;
-    -- 2. A delivery that waits for its subscription to be enabled does not wait for longer than the log does.
+    -- 2. A delivery that waits for its subscription to be enabled waits no longer than events are kept.
     UPDATE deliveries d
     SET state = 'dead', settled_at = statement_timestamp(), claimed = false,
         failure = 'the subscription was disabled for longer than events are kept'

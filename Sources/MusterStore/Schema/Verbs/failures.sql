@@ -1,9 +1,9 @@
--- What a failure means, and where the chunk goes from there. In this order: the URL has expired (row 21, questions.sql); there is too much
--- at once (row 24, limits.sql); the content is not what it was (rows 6, 29, 30); and the rule of the failure's kind for everything else.
+-- What a failure means, and what follows for the chunk. In this order: the URL has expired (row 21, questions.sql); there is too much at once
+-- (row 24, limits.sql); the content has changed (rows 6, 29, 30); and the rule of the failure's kind for everything else.
 --
--- clock_timestamp() is used where a moment is compared with those at which leases were granted: it is taken after the locks were.
+-- clock_timestamp() is used for times that are compared with the times of grants: it is read after the locks are taken.
 
--- Leases that could not be fulfilled, in one transaction, in the order in which they came.
+-- Handles failed leases in one transaction, in the order in which they were reported.
 CREATE FUNCTION report_failures(p_failures failure[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -24,8 +24,8 @@ BEGIN
 END
 $$;
 
--- A double that failed is gone, and its failure says something of the origin alone; a chunk that has a double loses it. Returns whether the lease
--- was a double.
+-- Deletes a double that failed: its failure only says something about the origin. If a chunk that has a double fails, the double is dropped. Returns
+-- whether the lease was a double.
 CREATE FUNCTION fail_double(f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -47,7 +47,7 @@ BEGIN
 END
 $$;
 
--- Deals with an ordinary lease that could not be fulfilled. What followed is noted.
+-- Handles an ordinary lease that failed, and notes the outcome.
 CREATE FUNCTION fail_lease(f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -72,7 +72,7 @@ BEGIN
         PERFORM fail_trial(l, t, f);
         RETURN;
     END IF;
-    -- What is wrong with a file as a whole is the doing of the source that taught its version.
+    -- A fault of the file as a whole is blamed on the source that taught its version.
     v_source := coalesce(CASE WHEN l.kind = 'finalize' THEN t.source END,
         (SELECT s.ordinal FROM sources s WHERE s.task_id = t.id AND s.ordinal = f.source), l.source);
     IF f.rule = 'returnChunk' OR was_asked_in_the_old_way(l, f.status) THEN
@@ -98,11 +98,11 @@ BEGIN
         ELSIF l.kind = 'fetch' AND f.kind = 'noSpace' AND NOT t.planned AND NOT is_hopeless(l, t, f) THEN
             v_outcome := ask_for_size(l, t, f);
         END IF;
-        -- So far nothing has counted as a try.
+        -- None of the outcomes above counts as a try.
         IF v_outcome IS NULL THEN
             v_outcome := follow_rule(l, t, v_source, going_round(f, l, t));
         END IF;
-        -- What the origin said of one file is tried out: after 30 s, 90 s, 270 s …
+        -- A Retry-After for one file is not waited for in full, but tested: after 30 s, 90 s, 270 s …
         UPDATE ready_chunks
         SET not_before = greatest(not_before, statement_timestamp()
             + least(3600, f.retry_after, 30 * power(3, least(8, greatest(0, attempts - 1)))) * interval '1 s')
@@ -112,7 +112,7 @@ BEGIN
 END
 $$;
 
--- Whether a lease was refused for options that its group has no more, such as a token: the next lease asks in the new way. A 408 or 429 says nothing
+-- Whether a lease was refused for options that its group no longer has, such as a token: the next lease has the new ones. A 408 or 429 says nothing
 -- of the options.
 CREATE FUNCTION was_asked_in_the_old_way(l leases, p_status integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
@@ -123,9 +123,9 @@ BEGIN
 END
 $$;
 
--- The source that a chunk is fetched from after a failure that says nothing of the file; NULL if none is left. Unmixed chunks stay with the source that taught
--- their version for some tries, unless what came is lost anyhow. Then it starts over at another one, since nothing would tell the bytes of the two apart (I8);
--- but not for ever (I12).
+-- The source that a chunk is fetched from after a failure that says nothing of the file; NULL if none is left. Unmixed chunks stay with the source
+-- that taught their version for some tries, unless their bytes are lost anyhow. After that the task starts over at another source, since nothing
+-- would tell the bytes of the two apart (I8); but not for ever (I12).
 CREATE FUNCTION following_source(l leases, t tasks, f failure, p_attempts integer, p_keeps boolean) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -133,7 +133,7 @@ DECLARE
         p_keeps AND NOT t.mixes AND (p_attempts < 3 AND goes_on(t) OR t.restarts + 1 >= f.max_restarts));
 BEGIN
     IF v_next <= l.source AND p_attempts >= 3 AND t.restarts + 1 < f.max_restarts THEN
-        -- Once the others have had their turns: a source that was left alone, since its content is another one than this version's, may be the better one.
+        -- After the others have had their turns: a source that was skipped, since its content is not this version's, may be the better one.
         SELECT coalesce(min(s.ordinal), v_next) INTO v_next FROM sources s
         WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in = t.version;
     END IF;
@@ -141,23 +141,23 @@ BEGIN
 END
 $$;
 
--- A failure that counts, unless it is a sign of too much at once: moves the chunk on by the rule of its kind, or fails the task.
--- Returns what followed.
+-- Applies the rule of a failure's kind: moves the chunk on, or fails the task. The failure counts as a try unless it is a sign of too much at once.
+-- Returns the outcome.
 CREATE FUNCTION follow_rule(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     v_counts boolean := heed_limit(l, t, f);
     v_rule text := CASE WHEN v_counts IS NOT NULL THEN 'retry' WHEN is_hopeless(l, t, f) THEN 'nextSource' ELSE f.rule END;
-    -- Progress clears the record (I12), but not if it is lost, and not if hardly anything came before a silence.
+    -- Progress resets the tries (I12), but not if its bytes are lost, and not if hardly anything came before a silence.
     v_brought boolean := l.durable >= l.resume + little(l, t) AND goes_on(t);
     v_before integer := CASE WHEN v_brought THEN 0 ELSE l.attempts END;
     v_attempts integer := v_before + coalesce(v_counts, true)::integer;
     v_most integer := most_attempts(l, v_attempts, f);
     v_next integer;
     v_wait interval;
-    v_keeps boolean := t.planned AND (l.first > 0 OR NOT has_little(l.chunk_id, 1));   -- a head alone may have planned the version
+    v_keeps boolean := t.planned AND (l.first > 0 OR NOT has_little(l.chunk_id, 1));   -- a response without a body may have planned the version
 BEGIN
-    -- Some tries are not the last ones, whatever their number.
+    -- A try during an outage, or while a limit may pass, is not counted when it would be the last one.
     IF v_most > f.max_attempts OR v_attempts >= v_most AND v_counts IS NOT NULL AND may_pass(l, f) THEN v_attempts := v_before; END IF;
     UPDATE tasks SET attempts = greatest(attempts, v_attempts) WHERE id = t.id AND v_attempts > v_before;
     IF v_rule = 'startOver' AND f.kind = 'digestMismatch' THEN
@@ -165,7 +165,7 @@ BEGIN
     ELSIF v_rule = 'startOver' THEN
         RETURN accept_change(l, t, p_source, f);
     END IF;
-    -- Another source is no help to what fetches nothing: its tries are bounded whatever the rule (I12).
+    -- Another source does not help work that fetches nothing: its tries are bounded whatever the rule (I12).
     IF v_rule = 'giveUp'
         OR (v_rule IN ('retry', 'setBack') OR l.kind <> 'fetch') AND v_attempts >= v_most AND v_attempts > v_before
     THEN
@@ -197,7 +197,7 @@ BEGIN
     IF v_next IS NULL OR v_next <> l.source AND (t.planned AND NOT t.mixes OR differs(t, v_next)) THEN
         UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id AND v_rule = 'retry' AND v_keeps;
         PERFORM start_over(t.id, f.first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
-        -- All of them have had their turn.
+        -- All sources have had their turn.
         UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + backoff(v_attempts, f)
         WHERE task_id = t.id AND kind = 'fetch' AND status = 'ready' AND v_rule = 'retry' AND v_next < l.source;
         RETURN 'nextSource';
@@ -206,7 +206,8 @@ BEGIN
     IF v_rule = 'nextSource' THEN
         PERFORM move_chunks(t.id, p_source, v_next);
     END IF;
-    -- A limit that may pass leaves its origin alone (`leave_alone`), and not each file. A name that may be wrong is told soon. What is cut goes on at once.
+    -- A limit that may pass pauses its origin (`leave_alone`), not each file. A name that may be wrong is reported soon. A body that was cut is
+    -- resumed at once.
     v_wait := CASE WHEN v_rule <> 'retry' OR v_next > l.source OR v_counts IS NULL AND v_brought AND f.kind IN ('network', 'tooSlow') THEN interval '0'
         WHEN v_most > f.max_attempts AND f.status >= 500 OR v_counts IS NOT NULL AND may_pass(l, f) THEN least(backoff(v_attempts, f), interval '5 s')
         ELSE backoff(v_attempts, f) / CASE WHEN v_most < f.max_attempts THEN 4 ELSE 1 END END;
@@ -234,8 +235,9 @@ BEGIN
 END
 $$;
 
--- The representation is another one. It may have become that so often; then the task fails, without the bytes of any version. The fourth version is fetched
--- by a plain GET: what changes faster than chunks of it come is taken as it is then. The fifth waits: nodes that are updated one by one change often.
+-- The representation has changed. After max_restarts versions the task fails, without the bytes of any version. The fourth version is fetched by a
+-- plain GET: content that changes faster than its chunks come is then taken as it is. The fifth waits: servers that are updated one by one change
+-- often.
 CREATE FUNCTION accept_change(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -252,8 +254,8 @@ BEGIN
 END
 $$;
 
--- The content is whole, and has another digest than is expected (row 29): it is fetched once more from where it came from, by a plain GET, past
--- caches and without mixing sources; after that every other source is tried once. The wrong bytes are dropped each time.
+-- The content is complete, but its digest is not the expected one (row 29): it is fetched once more from the same source, by a plain GET, past caches
+-- and without mixing sources; after that every other source is tried once. The wrong bytes are dropped each time.
 CREATE FUNCTION fetch_again(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

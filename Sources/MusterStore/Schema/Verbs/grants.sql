@@ -1,4 +1,4 @@
--- What a claim is made of: the origins of a group, the chunks that are picked, and their move from ready_chunks to leases.
+-- The parts of a claim: the origins of a group, the chunks that are picked, and their move from ready_chunks to leases.
 
 -- The origins that a group has something ready on, found by leaps through the index: as many probes as there are origins, however many
 -- chunks there are. Origin 0 is work that fetches nothing.
@@ -18,9 +18,9 @@ BEGIN
 END
 $$;
 
--- Locks groups in the order of locks, except those that another transaction keeps for long: a claim waits 200 ms for one of them and then
--- goes on without it, so that an addition of millions of tasks delays only its own group. The holder gives news when it releases the
--- lock. Returns the groups whose locks are held.
+-- Locks groups in the order of locks, except those that another transaction keeps for long: a claim waits 200 ms for one of them and then goes on
+-- without it, so that an addition of millions of tasks delays only its own group. The holder wakes coordinators when it has released the lock.
+-- Returns the groups whose locks are held.
 CREATE FUNCTION lock_free_groups(p_groups bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql
 SET lock_timeout = '200ms'
@@ -66,8 +66,8 @@ LANGUAGE sql STABLE AS $$
     ORDER BY 2
 $$;
 
--- Locks the next chunks of a claim's group on an origin, p_want at the most and no more than its allowance pays for, and says what they
--- are charged. They are locked by this statement and moved by another one: a statement that does both may take more than its LIMIT.
+-- Locks the next chunks of a claim's group on an origin, p_want at the most and no more than its allowance pays for, and returns their charge. They
+-- are locked by this statement and moved by another one: a statement that does both may take more than its LIMIT.
 CREATE FUNCTION pick_chunks(c claim, p_origin bigint, p_want integer) RETURNS TABLE (chunks bigint[], charge bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -80,7 +80,7 @@ BEGIN
                 CASE WHEN c.mean IS NOT NULL AND k.first = 0 THEN (
                     SELECT CASE WHEN t.size IS NULL THEN c.mean END FROM tasks t WHERE t.id = k.task_id) END) AS charge
             FROM ready_chunks k
-            -- A chunk of another sink would come back from every worker that does not reach that one, and be granted again at once.
+            -- A chunk of another sink would come back from every worker that does not reach that sink, and be granted again at once.
             WHERE k.group_id = c.group_id AND k.origin_id = p_origin AND k.status = 'ready' AND k.sink = c.sink
             ORDER BY k.rank, k.id LIMIT p_want FOR UPDATE SKIP LOCKED
         ) AS r
@@ -89,8 +89,8 @@ BEGIN
 END
 $$;
 
--- Leases chunks that the caller has locked to the first of p_usable, which are slots of the claim, in lanes where there are any. What needs
--- no lane takes the place of one. NULL chunks change nothing.
+-- Leases chunks that the caller has locked to the first sessions of p_usable, which are slots of the claim, in lanes if p_lanes is given. A lease
+-- without a lane uses up an opening of its session. NULL chunks change nothing.
 CREATE FUNCTION grant_chunks(
     c claim, p_chunks bigint[], p_usable bigint[], p_lanes bigint[], p_group bigint, p_mean bigint
 ) RETURNS claim
@@ -130,7 +130,7 @@ BEGIN
         FROM (SELECT taken.*, row_number() OVER (ORDER BY rank, id) AS n FROM taken) AS t
         CROSS JOIN LATERAL (SELECT sequence FROM sessions WHERE id = p_slots[t.n] OFFSET 0) AS s
         LEFT JOIN LATERAL (SELECT size, reuse_key FROM tasks WHERE id = t.task_id OFFSET 0) AS k ON t.kind = 'fetch' AND t.first = 0
-        -- It is not called where there is nothing to know: OFFSET 0 keeps the condition before it.
+        -- OFFSET 0 keeps the condition in front of the call: the function runs only where it can return something.
         LEFT JOIN LATERAL (
             SELECT r.reach, r.pace FROM request_beside(p_slots[t.n], t.task_id, t.source, t.first, t.last) AS r
             WHERE t.kind = 'fetch' AND t.first > 0 AND t.resume = t.first AND NOT t.plain OFFSET 0
@@ -144,7 +144,7 @@ BEGIN
 END
 $$;
 
--- Leases with all that their work needs. p_limited are those that a byte budget bounds.
+-- Returns leases with all data that their work needs. p_limited are those that a byte budget bounds.
 CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TABLE (
     session_id bigint, lane bigint, chunk_id bigint, epoch bigint, kind text, task_id bigint, sink text, path text, version integer,
     first bigint, last bigint, planned boolean, rung text, fenced boolean, resume bigint, crc bigint,
@@ -156,7 +156,7 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
     asks_for_all boolean, attempts integer, may_look boolean, looks_early boolean, looks_at_endings boolean,
     may_move_on boolean, slow_tries integer, reach bigint, pace bigint, sources integer
 )
--- Volatile, so that it sees what the function has written that made its arguments.
+-- Volatile, so that it sees the rows of the function that made its arguments.
 LANGUAGE plpgsql VOLATILE
 SET enable_material = off
 AS $$
@@ -173,12 +173,12 @@ BEGIN
         CASE WHEN l.kind <> 'resolve' THEN s.fresh_headers::text END, g.name, t.key, g.fetch_options::text,
         t.fetch_options::text, g.policy::text, CASE WHEN l.kind = 'resolve' THEN g.resolver::text END, t.failure_status,
         d.firsts, d.lasts, d.crcs, o.key, l.chunk_id = ANY (p_limited),
-        -- Until a source has answered, a lease is told what the sink has of the task (reuse.sql), whichever source it asks. Once more if its worker died,
-        -- and not for ever, since the file may have caused that.
+        -- Until a source has answered, a lease is told what the sink has of the task (reuse.sql), whichever source it asks. It is told once more if
+        -- its worker died, but not for ever, since the file may have caused the death.
         CASE WHEN l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND l.deaths < 2 AND NOT t.planned AND t.reuse_key IS NOT NULL
             AND (SELECT h.id FROM tasks h WHERE h.reuse_key = t.reuse_key AND h.state = 'succeeded' LIMIT 1) IS NOT NULL
             THEN held_file(t.id, g.fetch_options) END,
-        -- A session that is not waited for any more is named here: it was ended before this statement.
+        -- Sessions that are not waited for any more are named here: they were ended before this statement.
         (SELECT array_agg(r.session_id ORDER BY r.session_id) FROM revocations r WHERE r.sink = l.sink AND l.kind NOT IN ('resolve', 'trial')),
         l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND NOT t.planned AND t.rung = 'chunks'
             AND g.resolver IS NULL AND NOT o.serves_again AND lower(left(s.url, 4)) = 'http',

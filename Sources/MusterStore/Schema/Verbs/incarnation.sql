@@ -1,18 +1,18 @@
--- Databases that lose what they have said: after an asynchronous failover or a restore, numbers would be given out again, and what a worker
--- says of the lost past would be taken for what is said of the present (I1).
+-- Databases that lose commits: after an asynchronous failover or a restore, numbers would be given out again, and a worker's report about the lost
+-- past would be taken for one about the present (I1).
 
--- What tells a database from its own past: its cluster, its timeline, which every promotion and every restore to a point in time changes, and
--- itself within its cluster. Its id tells it from other copies of the same template.
+-- Names a database and its past: by its cluster, its timeline, which every promotion and every restore to a point in time changes, and its OID in the
+-- cluster. Its id tells it from other copies of the same template.
 CREATE FUNCTION database_incarnation() RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT concat_ws('.', c.system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), d.oid, i.id)
     FROM installation AS i, pg_control_system() AS c, pg_database AS d WHERE d.datname = current_database()
 $$;
 
--- Every connection calls it before anything else. Where the database is another incarnation than the one that it was used as, all sessions end,
--- and all numbers go on far beyond any that could have been lost: no session, epoch, chunk or task ever has the number of another one. A group
--- that is in the backup counts its generations again; so the ids of new events end in a mark: none is that of an event which was told and lost. Where
--- files are restored as they were, nothing tells; the one who restores them says so (docs/operations.md).
+-- Every connection calls it before anything else. If the database is another incarnation than at its last use, all sessions end, and all sequences go
+-- on 2^30 higher, far beyond any number that could have been lost: no session, epoch, chunk or task has the number of another one. A group in the
+-- backup counts its generations again; so the ids of new events end in a mark, and differ from those of events that were sent and lost. If the files
+-- of the database are restored as they were, nothing shows it; the operator has to say so (docs/operations.md).
 CREATE FUNCTION enter_incarnation() RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -20,11 +20,11 @@ DECLARE
     v_known text;
 BEGIN
     IF pg_is_in_recovery() THEN RETURN; END IF;
-    -- Every database has had this row since its table was made: files are damaged where it is gone, whatever else they say.
+    -- Every database has this row since its table was made: if it is gone, files of the database are damaged, whatever else they contain.
     IF NOT EXISTS (SELECT 1 FROM event_log) THEN
         RAISE EXCEPTION 'the only row of the table event_log is gone' USING ERRCODE = 'data_corrupted';
     END IF;
-    -- The first use gives the database its id. Where two connections come first at once, one of them inserts it.
+    -- The first use gives the database its id. If two connections come first at once, one of them inserts it.
     IF NOT EXISTS (SELECT 1 FROM installation) THEN INSERT INTO installation DEFAULT VALUES ON CONFLICT DO NOTHING; END IF;
     v_now := database_incarnation();
     IF EXISTS (SELECT 1 FROM installation WHERE incarnation = v_now) THEN RETURN; END IF;
@@ -34,10 +34,10 @@ BEGIN
     IF v_known IS NOT NULL THEN
         PERFORM setval(format('%I.%I', q.schemaname, q.sequencename)::regclass, coalesce(q.last_value, 0) + (1::bigint << 30))
         FROM pg_sequences q JOIN pg_class t ON t.oid = 'installation'::regclass AND q.schemaname = t.relnamespace::regnamespace::text;
-        -- Their leases are taken back by the sweep. Until then they have numbers that nobody has heard of.
+        -- The sweep takes back their leases. Until then the leases have epochs that no worker has heard of.
         PERFORM end_sessions(ARRAY (SELECT id FROM sessions ORDER BY id));
         UPDATE leases SET epoch = nextval('lease_epochs');
-        -- They have ids of the past already.
+        -- Staged tasks have ids of the past already.
         DELETE FROM staged_tasks;
     END IF;
     UPDATE installation SET incarnation = v_now, log = CASE WHEN v_known IS NULL THEN log ELSE gen_random_uuid() END;

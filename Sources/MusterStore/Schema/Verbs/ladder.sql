@@ -1,7 +1,8 @@
--- What a source will never do, and how it is asked then (range contract, "The ladder").
+-- What a source can't do, and how it is asked then (range contract, "The ladder").
 
--- Whether a failure is what the source will always come to, at the third time: a file that is larger than the whole file system of the sink, unless
--- room is waited for as long as it takes; or a connection that always ends without progress. What is doubted has all of its tries: it is believed at the last.
+-- Whether the source will fail like this for ever; decided at the third time. Either the file is larger than the whole file system of the sink,
+-- unless the user waits for room without a limit; or the connection always ends without progress. Doubtful content has all of its tries, and is
+-- believed at the last one.
 CREATE FUNCTION is_hopeless(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -11,9 +12,9 @@ BEGIN
 END
 $$;
 
--- Whether each try of a chunk has ended like this one for ten seconds: before an answer, or in the body, after as many bytes each time, or a plain GET at
--- the same byte. What lasts for less may be an outage, and so may a silence for longer than that of an origin that has served lately, and bodies that
--- end at once where other chunks have failed as well, and nothing comes of the origin.
+-- Whether all tries of a chunk, over at least ten seconds, have ended like this one: before an answer, in the body after the same number of bytes
+-- each time, or, for a plain GET, at the same byte. A shorter time may be an outage. So may a longer silence of an origin that has served lately, and
+-- bodies that end at once while other chunks have failed as well and the origin serves nothing.
 CREATE FUNCTION always_ends(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -24,23 +25,23 @@ BEGIN
     THEN RETURN false; END IF;
     RETURN (
         SELECT bool_and(a.kind = f.kind AND a.status IS NOT DISTINCT FROM f.status AND a.byte < l.durable + little(l, t)
-                -- One that is gone on with may be cut within what is there: what was seen tells where.
+                -- A resumed request may be cut within the bytes that are there already: the detail tells where.
                 AND (t.rung <> 'whole' OR a.byte = l.durable AND a.detail = f.detail))
-            -- As much of each: what is cut here and there may come with the next try.
+            -- The same number of bytes each time: a body that is cut at varying places may come with the next try.
             AND (t.rung = 'whole' OR count(DISTINCT a.more) <= 1 AND coalesce(min(a.more) = l.durable - max(a.byte), true))
             AND min(a.at) <= statement_timestamp() - interval '10 s'
         FROM (
             SELECT n.*, n.byte - lag(n.byte) OVER (ORDER BY n.serial) AS more
             FROM (
-                -- Those of the chunk, also where more had come that was of no use.
+                -- The attempts on the chunk, including those that had brought more bytes, which could not be used.
                 SELECT * FROM attempts WHERE task_id = t.id AND byte >= l.first AND (l.last IS NULL OR byte <= l.last) ORDER BY serial DESC LIMIT l.attempts
             ) AS n
         ) AS a);
 END
 $$;
 
--- Whether what has come of a task is of use when it is asked for again: it comes in parts, or it is the beginning of a plain GET of a content that has a
--- size, and a validator or a digest that tells it from any other. `FetchPlan.goesOn` has the same.
+-- Whether the bytes of a task are kept when it is asked for again: it comes in parts, or they are the beginning of a plain GET of content that has a
+-- size, and a validator or a digest that identifies it. `FetchPlan.goesOn` has the same rule.
 CREATE FUNCTION goes_on(t tasks) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT t.rung <> 'whole' OR t.size IS NOT NULL AND (
@@ -57,7 +58,7 @@ BEGIN
 END
 $$;
 
--- Whether a task has a live source besides this one; one that serves this content version, if it is named.
+-- Whether a task has a live source besides this one; with p_version, a source that may serve this content version.
 CREATE FUNCTION has_another_source(p_task bigint, p_source integer, p_version integer DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -68,9 +69,9 @@ BEGIN
 END
 $$;
 
--- Bodies of a chunk's parts have ended early: at the second ending, the fourth, the eighth and so on it is time to look. A line on which every
--- body breaks off brings the file on, and is not asked for more each time. Another source is the better way out, unless its parts have ended
--- early too.
+-- Whether it is time to look, since bodies of a chunk's parts have ended early: at the second ending, the fourth, the eighth and so on. A line on
+-- which every body breaks off still brings the file, and is not asked for more each time. Another source is the better remedy, unless its parts have
+-- ended early too.
 CREATE FUNCTION endings_want_a_look(p_chunk bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -92,18 +93,18 @@ BEGIN
 END
 $$;
 
--- So many bytes an origin may send before it stops, though it serves nothing: what is on its way by then.
+-- Bytes that an origin may send before it stops, though it serves nothing: they were in flight.
 CREATE FUNCTION hardly_anything() RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT 65536 $$;
 
--- Fewer bytes than these are as good as none: those after which an origin stopped, and otherwise 1 KiB, or a sixteenth of what was left. A chunk that comes in
--- smaller pieces than these would take hours, each of them a request and a pause.
+-- Fewer bytes than this count as none: 64 KiB if the origin stopped, otherwise 1 KiB or a sixteenth of the rest, whichever is less. A chunk that
+-- comes in smaller pieces would take hours, since each piece costs a request and a pause.
 CREATE FUNCTION little(l leases, t tasks) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN t.failure_kind = 'tooSlow' THEN hardly_anything() ELSE greatest(1, least(1024, (l.last - l.resume) / 16)) END
 $$;
 
--- Whether hardly anything has come of a leased chunk, and nothing else but the beginning of its file. Fewer bytes than p_little are as good as none.
+-- Whether hardly anything has come of a leased chunk, and of its file nothing but the beginning. Fewer bytes than p_little count as none.
 CREATE FUNCTION has_little(p_chunk bigint, p_little bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -118,44 +119,45 @@ BEGIN
 END
 $$;
 
--- The five rules below are part of every grant: what they ask of most leases first is in the lease and the task, and is written into the
--- grant's own statement (SQL functions without queries are). What has to be looked up is asked by ids, so that no row is put together for it.
+-- The five rules below are part of every grant. For most leases the lease and the task decide, without a query, and PostgreSQL inlines that into the
+-- grant's statement. Functions that need a query take ids, so that no row value is built for them.
 
--- Whether a source may be asked plainly, to see whether that is served before the bytes of the version are given up: it is the only one that is
--- left, whichever taught the version.
+-- Whether a source may be asked by a plain GET, to see whether that is served before the bytes of the version are given up: it is the only source
+-- that is left, whichever taught the version.
 CREATE FUNCTION may_look(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND t.rung <> 'whole' AND (t.mirrors = 1 OR NOT has_another_source(t.id, l.source))
 $$;
 
--- Whether a silence ends with another source that has not been tried for the chunk: less patience is due then.
+-- Whether another source, not tried for the chunk yet, can follow a silent one: then the worker waits less.
 CREATE FUNCTION may_move_on(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND l.attempts < t.mirrors - 1 AND (t.mixes OR NOT t.planned) AND has_another_source(t.id, l.source, t.version)
 $$;
 
--- How many tries before have ended since the origin was slower than the limits allow, beyond one of each source: what takes its time comes with more.
+-- How many earlier tries have ended because the origin was slower than the limits allow, beyond one of each source: each such try gives a slow origin
+-- more time.
 CREATE FUNCTION slow_tries(l leases, t tasks) RETURNS integer
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN t.failure_kind IN ('timeout', 'tooSlow') THEN greatest(0, l.attempts - t.mirrors + 1) ELSE 0 END
 $$;
 
--- Whether it is time to look if a plain GET goes further than parts do, whose bodies have ended early within the chunk.
+-- Whether it is time to look whether a plain GET goes further than parts, whose bodies have ended early within the chunk.
 CREATE FUNCTION looks_at_endings(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT t.failure_kind IS NOT NULL AND l.kind = 'fetch' AND t.rung <> 'whole' AND endings_want_a_look(l.chunk_id)
 $$;
 
--- Whether a chunk has failed, and a plain GET is to be looked at before all tries are over: answers of the origin have ended early twice, which
--- is given up soon (`is_hopeless`); or there is little to give up.
+-- Whether a failed chunk tries a plain GET before all its tries are used up: answers of the origin have ended early twice, which is given up soon
+-- (`is_hopeless`); or there are few bytes to lose.
 CREATE FUNCTION looks_early(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.attempts >= 2 AND t.failure_kind = 'network' AND t.failure_status BETWEEN 200 AND 299
         OR l.attempts > 0 AND has_little(l.chunk_id, little(l, t))
 $$;
 
--- A source contradicts the way in which it was asked: the task starts over on a lower rung, which is no try. If there is none it is
--- one. A mirror of the source that taught the version is only left alone for it.
+-- A source contradicts the way in which it was asked: the task starts over on a lower rung, which is no try. If there is no lower rung, it is a try.
+-- A mirror of the source that taught the version is only skipped for this version.
 CREATE FUNCTION report_restart(
     p_session bigint, p_chunk bigint, p_epoch bigint, p_rung text, p_detail text, p_first_chunk bigint, p_max_attempts integer
 ) RETURNS void
@@ -207,12 +209,12 @@ $$;
 CREATE FUNCTION may_be_page(t tasks) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT t.planned AND t.size <= 65536 AND t.etag IS NULL AND t.last_modified IS NULL $$;
 
--- Remembers what a source has shown of a content version that is given up, as a measure of the next one (row 27), whichever source that comes from: its size,
--- or how many bytes had come, and its validators. A page is as large as it likes, unless it was the file, which broke off.
+-- Remembers what a source has shown of a content version that is given up, to compare the next version with it (row 27), whichever source that comes
+-- from: its size, or how many bytes had come, and its validators. The size of a page says nothing, unless it was the file, whose body broke off.
 CREATE FUNCTION remember_version(t tasks, p_source integer, p_bytes bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    -- What one source states of itself says nothing of another one.
+    -- The validators of one source say nothing of another source.
     v_own jsonb := CASE WHEN t.earlier ->> 'source' = p_source::text THEN t.earlier END;
 BEGIN
     IF t.size IS NULL AND p_bytes <= hardly_anything() AND (p_bytes = 0 OR t.etag IS NULL AND t.last_modified IS NULL)

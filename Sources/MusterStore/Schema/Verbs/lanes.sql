@@ -1,11 +1,11 @@
 -- Lanes: leases wait ahead in a worker's queue, and connections keep to their caps all the same (I5, adr/0024).
 --
--- A lane is one connection of a session to one origin, with the leases that are to use it one after the other. It is there as long as a lease
--- is in it, or one was taken from it whose holder has not said that it has let go. A claim opens lanes as far as caps go, and puts further
--- leases into lanes that the session has. Caps bound lanes; the worker runs one transfer of a lane at a time.
+-- A lane is one connection of a session to one origin, with the leases that are to use it one after the other. It exists as long as a lease is in it,
+-- or a lease was taken from it whose holder has not said that it has let go. A claim opens lanes as far as caps go, and puts further leases into
+-- lanes that the session has. Caps bound lanes; the worker runs one transfer of a lane at a time.
 --
--- What a claim calls and PostgreSQL does not inline is plpgsql, which keeps its plans: a function in SQL is planned at each call, and that of
--- `usable_lanes` takes milliseconds.
+-- Functions that a claim calls and PostgreSQL does not inline are in plpgsql, which keeps their plans: a function in SQL is planned at each call,
+-- which takes milliseconds for `usable_lanes`.
 
 -- The lanes to an origin. It reads all of the origin's leases, which is cheaper than a leap from lane to lane: few wait in each.
 CREATE FUNCTION lanes_to(p_origin bigint) RETURNS TABLE (session_id bigint, lane bigint)
@@ -21,8 +21,8 @@ LANGUAGE sql STABLE AS $$
     UNION SELECT h.session_id, h.lane FROM holdouts h WHERE h.group_id = p_group AND h.origin_id > 0
 $$;
 
--- How many lanes more an origin may have. Fewer than none, after its cap was made smaller. One that is left alone may have one that tries it, whatever
--- was open when it asked for that and goes on.
+-- How many more lanes an origin may have; negative after its cap was made smaller. An origin that rests may have one lane that tries it. Lanes that
+-- were open when it asked for the pause, and still run, do not count against that lane.
 CREATE FUNCTION free_lanes(o origins, p_default integer) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -53,8 +53,8 @@ $$;
 -- The places that a claim has for leases of its group on an origin: a session and a lane for each, in the order in which they are to be
 -- filled. p_usable are the sessions that may have them, one for each lease; p_free is how many lanes may be opened for them (`opened`).
 --
--- Lanes are opened first. What a session takes besides is spread over its lanes, the emptiest first. While a session has no lane
--- to the origin, and would have one, those with more than their part of the lanes put nothing more into the surplus: it empties.
+-- Lanes are opened first. Further leases of a session are spread over its lanes, the emptiest first. While another session that wants a lane to the
+-- origin has none, sessions with more than their part of the lanes put nothing more into the surplus lanes, which then empty.
 CREATE FUNCTION lane_places(c claim, p_origin bigint, p_usable bigint[], p_free integer)
 RETURNS TABLE (sessions bigint[], lanes bigint[], opened integer)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -78,7 +78,7 @@ BEGIN
         SELECT b.session_id, b.lane, b.depth + k AS depth, b.places,
             row_number() OVER (PARTITION BY b.session_id ORDER BY b.depth + k, b.lane) AS nth
         FROM (
-            -- What is spread evenly over all lanes of a session reaches no higher than this in any of them.
+            -- An even spread over all lanes of a session puts no more leases than this into any lane.
             SELECT l.*, u.places, max(l.depth) OVER s - l.depth + u.places / count(*) OVER s + 1 AS most
             FROM usable_lanes(c, p_origin, ARRAY(SELECT DISTINCT id FROM unnest(p_usable) AS id), sessions, lanes) AS l
             JOIN (
@@ -87,7 +87,7 @@ BEGIN
             ) AS u ON u.id = l.session_id
             WINDOW s AS (PARTITION BY l.session_id)
         ) AS b
-        -- The turn takes no more than it has room for, so that much of each lane is enough to choose from.
+        -- The turn takes no more leases than it has room for, so that many places of each lane are enough.
         CROSS JOIN generate_series(1, least(b.places, b.most, c.room)) AS k
     ) AS p
     WHERE p.nth <= p.places;
@@ -95,9 +95,9 @@ BEGIN
 END
 $$;
 
--- The lanes to an origin into which leases of a claim's group may be put, with how many leases are in them: those that the sessions have,
--- and those that are opened now. Lanes beyond what the origin or the group may have are to empty. A group with a cap keeps to lanes that have
--- leases of it.
+-- The lanes to an origin into which leases of a claim's group may be put, with how many leases are in them: those that the sessions have, and those
+-- that are opened now. Lanes beyond what the origin or the group may have get nothing more, so that they empty. A group with a cap keeps to lanes
+-- that have leases of it.
 CREATE FUNCTION usable_lanes(c claim, p_origin bigint, p_usable bigint[], p_sessions bigint[], p_opened bigint[])
 RETURNS TABLE (session_id bigint, lane bigint, depth bigint)
 LANGUAGE plpgsql STABLE AS $$
@@ -115,7 +115,7 @@ BEGIN
         WHERE l.origin_id = p_origin AND l.session_id = ANY (p_usable)
             AND (c.group_cap IS NULL OR EXISTS (SELECT 1 FROM own WHERE own.session_id = l.session_id AND own.lane = l.lane))
         GROUP BY 1, 2
-        -- Nothing is put behind what takes long, or into a lane that is to be given up.
+        -- Nothing is put behind a lease that takes longer than 2 s, or into a lane that is to be given up.
         HAVING min(l.granted_at) > statement_timestamp() - interval '2 s' AND bool_and(l.shrink_to IS NULL)
         UNION ALL SELECT u.session_id, u.lane, 1 FROM unnest(p_sessions, p_opened) AS u (session_id, lane)
     ), part AS (
@@ -128,7 +128,7 @@ BEGIN
 END
 $$;
 
--- Whether a lease is the one of its lane that has a connection, as far as the database can know: none was put into the lane before it.
+-- Whether a lease is the one of its lane that has a connection, as far as the database can know: no earlier lease is in the lane.
 CREATE FUNCTION heads_lane(l leases) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.lane = 0 OR NOT EXISTS (

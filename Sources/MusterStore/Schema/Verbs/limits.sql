@@ -1,6 +1,6 @@
--- What an origin refuses because of too much at once (row 24), and what looks like that and is not.
+-- Refusals of an origin because of too much at once (row 24), and refusals that only look like that.
 
--- Whether another lane leads to the origin of a lease: what waits in the same one was not asked for yet.
+-- Whether another lane leads to the origin of a lease: leases that wait in the same lane were not requested yet.
 CREATE FUNCTION shares_origin(l leases) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -8,8 +8,8 @@ BEGIN
 END
 $$;
 
--- Whether another session is being served a file of the same directory: it may have the connections that the directory allows, though a session that was
--- served none of it lately saw no limit.
+-- Whether another session is being served a file of the same directory. It may have all connections that the directory allows; a session that was
+-- served nothing of it lately can't see such a limit.
 CREATE FUNCTION is_served_elsewhere(l leases) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -22,8 +22,8 @@ BEGIN
 END
 $$;
 
--- Whether an origin that serves a session nothing may do so for a limit: it has served something lately, since the session began; another session asks there
--- as well; or the status was a limit before.
+-- Whether an origin that serves a session nothing may do so because of a limit: it has served something lately, since the session began; another
+-- session has leases there as well; or the status was a limit before.
 CREATE FUNCTION may_serve_others(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -34,7 +34,8 @@ BEGIN
 END
 $$;
 
--- Whether other chunks of the same file come from the same source at this moment: then it is there, whatever the origin says of one chunk more.
+-- Whether other chunks of the same file come from the same source at this moment: then the file is there, whatever the origin answers to one more
+-- request.
 CREATE FUNCTION is_file_served_beside(l leases) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -44,8 +45,8 @@ BEGIN
 END
 $$;
 
--- What a failure says of the limits of its origin, with what its holder could not know: a file of which other chunks come is there, and what serves
--- nobody has no limit.
+-- The limit signal of a failure, corrected by what its holder could not know: a file whose other chunks are coming is there, and an origin that
+-- serves no session has no limit.
 CREATE FUNCTION limit_signal_of(l leases, t tasks, f failure) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -58,20 +59,20 @@ BEGIN
 END
 $$;
 
--- Gives back what was taken from the allowance of an origin for refusals with a status that is no limit there, as far as is known.
+-- Restores the allowance of an origin that was reduced for refusals with a status that is not known as a limit there.
 CREATE FUNCTION give_back(p_origin bigint, p_status integer) RETURNS void
 LANGUAGE sql AS $$
     UPDATE origins SET learned = NULL, learned_at = NULL
     WHERE id = p_origin AND limited_with = p_status AND p_status <> ALL (limits_with) AND learned IS NOT NULL
 $$;
 
--- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, though not below the lanes that bring bytes beside the
--- refused one, and at most once for a burst: only by a lease that was granted after the last time. Returns NULL if it is no such refusal. What differs
--- from a version that may be a page is none, whatever tells of a limit there: it is the file. Otherwise returns whether it counts as a try of the chunk:
--- it does not as long as something was taken from the allowance, or just had been (I12). A refusal takes nothing where refusals are far rarer than one
--- lane too many would make them and the status is not known to be a limit there, or where the file was refused before while others are served. Connections
--- that are refused while nothing is served are an outage; as long as nobody can tell, for two seconds, they take nothing and are no tries. The caller has
--- locked the origin.
+-- An origin refused because of too much at once, or may have (row 24). Its allowance is halved, though not below the lanes that bring bytes beside
+-- the refused one, and at most once for a burst: only by a lease that was granted after the last halving. Returns NULL if it is no such refusal;
+-- otherwise whether it counts as a try of the chunk: it does not if this refusal, or another one of the same burst, has reduced the allowance (I12).
+-- A response that differs from a version which may be a page is no refusal, even with a status that is a limit there: it is the file. A refusal
+-- reduces nothing if refusals are far rarer than one lane too many would make them and the status is not a known limit there, or if the file was
+-- refused before while others are served. Connections that are refused while nothing is served are an outage; for the first two seconds, while that
+-- is not certain, they reduce nothing and are no tries. The caller has locked the origin.
 CREATE FUNCTION heed_limit(l leases, t tasks, f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -115,8 +116,8 @@ BEGIN
         PERFORM believe_limit_is_over(o.id, f);
         RETURN NULL;
     END IF;
-    -- The leases that shared the origin may be gone by now: then what worked before is tried once more before the refusal is believed,
-    -- and some more times where the origin is known to have limits, since it may count connections that have ended already.
+    -- The leases that shared the origin may be gone by now: then a file that worked before is tried once more before the refusal is believed, and
+    -- some more times if the origin is known to have limits, since it may count connections that have ended already.
     IF f.limit_signal = 'possible' THEN
         IF NOT may_be_limit(o, l, t, f, v_is_shared) THEN RETURN NULL; END IF;
         IF NOT (v_is_shared OR v_is_known) THEN
@@ -147,19 +148,19 @@ BEGIN
     SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
         limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
-    -- Leases that wait in the only lane ask for nothing meanwhile.
+    -- Leases that wait in the only lane request nothing meanwhile.
     IF v_allowed = 1 THEN PERFORM leave_alone(o.id, f); END IF;
     RETURN v_learned = v_allowed;
 END
 $$;
 
--- Whether a body was cut that had come a long way. No limit does that: an origin, or a line, that does cuts others early by chance.
+-- Whether a body was cut after much of it had come. No limit does that; an origin or a line that does it also cuts bodies early by chance.
 CREATE FUNCTION is_late_cut(l leases, f failure) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT f.kind = 'network' AND coalesce(f.status BETWEEN 200 AND 299, false) AND l.durable >= l.resume + hardly_anything()
 $$;
 
--- Takes in what a failure says of its origin, whatever becomes of the chunk. The caller has locked the origin.
+-- Records what a failure says of its origin, independent of what follows for the chunk. The caller has locked the origin.
 CREATE FUNCTION heed_origin(l leases, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -171,8 +172,8 @@ BEGIN
 END
 $$;
 
--- Whether a limit may be one for so many seconds, which passes: its origin has served within the time that such a limit lasts. Nobody waits for it for ever: it may be the file's own refusal, where no worker could see that; and
--- nobody who wants few tries does.
+-- Whether a limit may be one over some seconds, which passes: its origin has served within the time that such a limit lasts. The wait is bounded by
+-- 32 failures, since it may be the file's own refusal, which no worker could tell apart. There is no wait if the user wants few tries.
 CREATE FUNCTION may_pass(l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -181,14 +182,14 @@ BEGIN
 END
 $$;
 
--- Whether something has come of an origin so lately that a limit told by this failure may last still.
+-- Whether an origin has served something so lately that a limit signalled by this failure may still last.
 CREATE FUNCTION has_served_within_limit(p_origin bigint, f failure) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT has_served(p_origin, f.limit_seconds * interval '1 s')
 $$;
 
--- An origin refuses because of too much, though nothing else is asked for there: it has a limit for so many seconds, and may count refused requests
--- too. It is left alone for a third of the time in which it has served nothing, ten seconds at the most, and not beyond the moment at which the refusal is no
+-- Pauses an origin that refuses because of too much though nothing else is requested there: it has a limit over some seconds, and may count refused
+-- requests too. The pause is a third of the time in which it has served nothing, between 0.2 s and ten seconds, and ends when the refusal can be no
 -- limit any more. The caller has locked the origin.
 CREATE FUNCTION leave_alone(p_origin bigint, f failure) RETURNS void
 LANGUAGE sql AS $$
@@ -202,8 +203,8 @@ LANGUAGE sql AS $$
     WHERE o.id = p_origin AND NOT is_resting(o) AND f.retry_after IS NULL
 $$;
 
--- An origin has refused a file with a status that was a limit there, and nothing has come of it for longer than a limit lasts: it is none any more,
--- as where tokens have expired. What has waited because of it is tried again.
+-- An origin has refused a file with a status that was a limit there, and has served nothing for longer than a limit lasts: the status is no limit any
+-- more, for example since tokens have expired. Chunks that wait because of it are tried again.
 CREATE FUNCTION believe_limit_is_over(p_origin bigint, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -217,7 +218,7 @@ BEGIN
 END
 $$;
 
--- Whether an origin is known to refuse for good with this status what it refuses now: it has done so three times, and never what it served later.
+-- Whether an origin is known to refuse for good with this status: it has done so three times, and never for a file that it served later.
 CREATE FUNCTION is_believed(o origins, p_status integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -225,16 +226,17 @@ BEGIN
 END
 $$;
 
--- Whether a refusal that may have another reason may be a limit. A connection that ends before it has brought much may be one, though not for ever where it
--- ends in a body: that may be the file's own end, and where the origin serves nobody else it is no limit at the third time. One of a file that worked before may be, and one of a file of which nothing has
--- come, where the origin is known to limit with this status, or where nobody knows, and no other source may have it. It is tried again beside
--- others, with fewer of those each time as far as the allowance goes, and once more where all others have just gone. Three that are refused
--- for good are believed, and so are those that follow with the same status. The caller has locked the origin.
+-- Whether a refusal that may have another reason may be a limit. A connection that ends before it has brought much may be one. If it ends in a body,
+-- it is not taken for a limit for ever: the file itself may end there, and if the origin serves no other lane, it is no limit from the third time on.
+-- The refusal of a file that worked before may be a limit. So may that of a file of which nothing has come, if the status is a known limit of the
+-- origin, or if that is unknown and no other source may have the file. It is then tried again beside others, with fewer of those each time as far as
+-- the allowance goes, and once more when all others have just gone. Three files that are refused for good are believed, and so are later ones with
+-- the same status. The caller has locked the origin.
 CREATE FUNCTION may_be_limit(o origins, l leases, t tasks, f failure, p_is_shared boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-    -- So often can the allowance be halved, after two seconds in which nothing is, whatever counts as a try. Where others are served, an origin may
-    -- still count requests that have just ended.
+    -- Bounds the failures of a source: as many as the allowance can be halved, after two seconds in which it is not, whatever counts as a try. Where
+    -- others are served, an origin may still count requests that have just ended.
     v_serves boolean := recent_answers(o) > 0.2;
     v_is_new boolean := (
         SELECT s.failures < CASE WHEN v_serves THEN 16 WHEN f.kind = 'network' AND served_beside(l) = 0 THEN 3 ELSE 9 END
@@ -252,14 +254,14 @@ BEGIN
     END IF;
     IF has_worked(t, l.source) THEN RETURN true; END IF;
     IF v_is_new AND l.attempts <= (CASE WHEN v_serves THEN 2 WHEN p_is_shared THEN 1 ELSE -1 END) THEN RETURN true; END IF;
-    -- One that was refused alone from the beginning tells nothing of the others, unless they have been kept waiting for such refusals.
+    -- A file that was refused alone from the beginning says nothing about other files, unless these have been kept waiting because of such refusals.
     IF l.attempts > 0 OR o.learned IS NOT NULL THEN PERFORM believe_refusals(o.id, f.status); END IF;
     RETURN false;
 END
 $$;
 
--- A file was refused with this status for good. Where three were, and none was served after all, the status is no limit there: what was taken from the
--- allowance for such refusals is given back.
+-- Notes that a file was refused with this status for good. After three such files, of which none was served later, the status is no limit there, and
+-- the allowance that was reduced for such refusals is restored.
 CREATE FUNCTION believe_refusals(p_origin bigint, p_status integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -271,7 +273,8 @@ BEGIN
 END
 $$;
 
--- How many other lanes to the origin of a lease bring bytes: so many it serves. What is said together with the refusal may be what came before another one.
+-- How many other lanes to the origin of a lease bring bytes: the origin serves at least that many. Bytes that are reported together with the refusal
+-- may have come before another refusal, so they count from 64 KiB on.
 CREATE FUNCTION served_beside(l leases) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -282,8 +285,8 @@ BEGIN
 END
 $$;
 
--- Whether an origin that refuses once more still refuses far more rarely than it would if one lane of those that it has were too many.
--- That one would be refused each time: one request of as many as there are lanes. Half of that is far more rarely.
+-- Whether an origin, with this refusal counted, refuses far more rarely than if one of its lanes were too many. That lane would be refused each time:
+-- one request of as many as there are lanes. Half of that counts as far more rarely.
 CREATE FUNCTION is_rarely_refused(o origins) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN

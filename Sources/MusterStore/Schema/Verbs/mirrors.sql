@@ -5,7 +5,7 @@
 CREATE FUNCTION pullable_tasks(p_group bigint) RETURNS TABLE (task_id bigint, version integer)
 LANGUAGE sql STABLE AS $$
     SELECT t.id, t.version FROM tasks t
-    -- Not EXISTS, which a plan may turn into a look at all chunks first.
+    -- Not EXISTS, which a plan may turn into a scan of all chunks first.
     WHERE t.group_id = p_group AND t.mixes AND t.state = 'queued' AND (
         SELECT c.id FROM ready_chunks c
         WHERE c.task_id = t.id AND is_ready(c.status) AND c.kind = 'fetch' AND c.attempts = 0 AND c.moves = 0 LIMIT 1) IS NOT NULL
@@ -108,11 +108,12 @@ BEGIN
 END
 $$;
 
--- A bound of tries for each source as one for so many of them.
+-- A bound of tries per source, multiplied by the number of sources.
 CREATE FUNCTION for_each(p_tries integer, p_sources integer) RETURNS integer
 LANGUAGE sql IMMUTABLE AS $$ SELECT least(p_tries::bigint * p_sources, 2147483647)::integer $$;
 
--- A failure of a fetch, whose tries go round the sources of its task: each of them has as many as the only one of another task (I12).
+-- Multiplies the bounds of tries of a failed fetch by the sources that its tries go round: each source has as many tries as the only source of
+-- another task (I12).
 CREATE FUNCTION going_round(f failure, l leases, t tasks) RETURNS failure
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -125,8 +126,8 @@ BEGIN
 END
 $$;
 
--- A mirror has other content than this version, or gives no parts of it (row 30): it is left alone for this version, and its chunks go
--- to the others with the bytes that they have. Returns NULL if no other is left: then the task starts over with this one.
+-- A mirror has other content than this version, or gives no parts of it (row 30): it is skipped for this version, and its chunks go to the other
+-- mirrors with the bytes that they have. Returns NULL if no other mirror is left: then the task starts over with this one.
 CREATE FUNCTION leave_mirror(l leases, t tasks, p_source integer, p_first_chunk bigint, p_deaths integer) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -141,8 +142,8 @@ BEGIN
 END
 $$;
 
--- There is no room for the size that a source states: the next one is asked at once, which may state another one. It is not left for those before, as
--- long as it states none itself. Returns NULL after the last one, which all are asked after.
+-- There is no room for the size that a source states: the next source is asked at once, since it may state another size. It does not go back to the
+-- skipped sources as long as it states no size itself. Returns NULL after the last source: from then on all sources are asked again.
 CREATE FUNCTION ask_for_size(l leases, t tasks, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -159,8 +160,8 @@ BEGIN
 END
 $$;
 
--- Chunks of files of which nothing is known yet, and that wait at an origin which is left alone for longer than a second, go to the next of their sources
--- whose origin is not. p_limit chunks of each such origin are looked at, and the next time those behind them. Returns how many have moved.
+-- Moves chunks of files without any answer yet from origins that rest for longer than a second to the next of their sources whose origin does not
+-- rest. Each call checks p_limit chunks of each such origin, and the next call those behind them. Returns how many have moved.
 CREATE FUNCTION leave_resting_origins(p_limit integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -176,7 +177,7 @@ BEGIN
             SELECT c.id, c.group_id FROM ready_chunks c
             WHERE c.origin_id = r.id AND c.may_move AND c.status = 'ready' AND c.id > r.looked_up_to ORDER BY c.id LIMIT p_limit) AS c
     ), turned AS (
-        -- As a rule there are fewer, and nothing is written.
+        -- Usually there are fewer chunks than p_limit, and nothing is written.
         UPDATE origins o SET looked_up_to = n.last
         FROM (
             SELECT r.id, CASE WHEN count(l.id) = p_limit THEN max(l.id) ELSE 0 END AS last

@@ -1,9 +1,9 @@
--- URLs that may work once (row 22, adr/0027). The first request for a file at an origin of which no more is known asks for all of it, and its lease
--- covers the file. Once the origin has served another request for a file of which it has served one (a trial: it is asked for a byte), such
--- leases are divided where that is worth while, as those of stragglers are, and other files are asked for in chunks.
+-- URLs that may work once (row 22, adr/0027). At an origin that is not known to serve a file twice, the first request for a file asks for all of it,
+-- and its lease covers the file. Once the origin has served a second request for a file (a trial, which asks for a byte), such leases are divided
+-- where that is worth while, as those of stragglers are, and other files are asked for in chunks.
 
--- A lease has turned out to bring all of a file: its origin is tried, unless it is known to serve another request, or the group is about to
--- try it. A trial need not come before the end of its file, which may be near. The caller holds the lock of the group.
+-- Makes a trial of the origin of a lease that brings all of a file, unless the origin is known to serve another request, or the group has a trial of
+-- it ready. The trial need not run before the end of its file, which may be near. The caller holds the lock of the group.
 CREATE FUNCTION try_origin(l leases, t tasks, p_size bigint) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, source, sink, version, first, last, resume, rank)
@@ -15,9 +15,10 @@ LANGUAGE sql AS $$
             AND c.rank = chunk_rank('trial', t.priority, false))
 $$;
 
--- Some leases that have taken p_age bring a file slowly (`slow_leases`): beside one of each origin a plain GET is made, for some of the file's first
--- bytes. Where these come at once, its holder asks so instead, or the file begins anew at the other source (range contract, "The ladder"). What is under
--- way goes on meanwhile: it may be all that its origin serves (row 22). To be called more often than p_age. Returns how many trials are made.
+-- Makes trials for leases that have taken p_age and bring a file slowly (`slow_leases`): beside one lease of each origin a plain GET is made, for
+-- some of the file's first bytes. If these come at once, its holder asks so instead, or the file begins anew at the other source (range contract,
+-- "The ladder"). The running request goes on meanwhile: its origin may serve no other (row 22). To be called more often than p_age. Returns how many
+-- trials are made.
 CREATE FUNCTION try_slow_origins(p_age interval) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -47,11 +48,11 @@ BEGIN
 END
 $$;
 
--- The leases that `try_slow_origins` is about: where a plain GET is made, and for how many bytes.
+-- The slow leases for `try_slow_origins`, each with the source for the plain GET and its bytes.
 --
--- At their own origin: those that bring all of a file below 256 KiB/s, and lack a mebibyte at least, or the beginning of one and have stopped; once in
--- ten minutes, for four times what they have brought. At the next source that nothing was asked of: those that bring a file which can't be gone on
--- with there, and need half a minute more and half of the file; for four times what they would bring in 5 s.
+-- At the same origin: leases from the first byte that run below 256 KiB/s and lack a mebibyte at least, if they bring all of the file or have
+-- stopped; once in ten minutes, for four times what they have brought. At the next source that has not failed: leases that bring a file which can't
+-- be resumed there, and need half a minute more and half of the file; for four times what they would bring in 5 s.
 CREATE FUNCTION slow_leases(p_age interval)
 RETURNS TABLE (chunk_id bigint, task_id bigint, group_id bigint, origin_id bigint, source integer, bytes bigint)
 LANGUAGE sql STABLE AS $$
@@ -86,7 +87,7 @@ LANGUAGE sql STABLE AS $$
         AND NOT EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = s.origin_id AND h.kind = 'trial')
 $$;
 
--- Divides leases that are about to be taken from their holders, or come back: the next holder asks for the rest in any case.
+-- Divides leases that are about to be taken from their holders, or come back: the next holder has to ask for the rest in any case.
 CREATE FUNCTION divide_returned(p_chunks bigint[], p_epochs bigint[]) RETURNS void
 LANGUAGE sql AS $$
     SELECT cut_lease(l, (l.durable / l.tile + 1) * l.tile)
@@ -94,8 +95,8 @@ LANGUAGE sql AS $$
     WHERE (l.durable / l.tile + 1) * l.tile < l.last
 $$;
 
--- An origin has served another request for a file: it is tried no more. Where another source of the file has served it far faster than the one that is
--- asked, it begins anew there. Harmless when repeated.
+-- An origin has served another request for a file: no more trials of it are made. If the trial was at another source of the file, which was far
+-- faster, the file begins anew there. Harmless when repeated.
 CREATE FUNCTION report_served_again(p_session bigint, p_chunk bigint, p_epoch bigint, p_first_chunk bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -114,14 +115,15 @@ BEGIN
     UPDATE origins SET serves_again = true WHERE id = l.origin_id AND NOT serves_again;
     PERFORM lock_groups_of(ARRAY[p_chunk]);
     DELETE FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session;
-    -- A trial of a group that is locked now is made for nothing.
+    -- A trial of a group that is locked now is left: it will be made for nothing.
     v_groups := lock_free_groups(ARRAY(SELECT c.group_id FROM ready_chunks c WHERE c.origin_id = l.origin_id AND c.kind = 'trial'));
     DELETE FROM ready_chunks c WHERE c.origin_id = l.origin_id AND c.kind = 'trial' AND c.group_id = ANY (v_groups)
         AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.id = c.task_id AND o.source <> c.source);
 END
 $$;
 
--- A trial has shown that its source is far faster than the one that brings the file, which begins anew there: nothing would tell the bytes of the two apart.
+-- A trial has shown that its source is far faster than the current one: the file begins anew there, since nothing would tell the bytes of the two
+-- sources apart.
 CREATE FUNCTION go_to_faster(l leases, p_first_chunk bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -136,22 +138,22 @@ BEGIN
     f.session_id := h.session_id;
     f.kind := 'tooSlow';
     f.detail := 'another source is faster';
-    -- It is not gone back to: sources that are slow in turn would be gone round for ever (I12).
+    -- The file does not go back to the slower source: it would alternate for ever between sources that are slow in turn (I12).
     UPDATE sources SET failures = failures + 1 WHERE task_id = l.task_id AND ordinal = h.source;
     PERFORM start_over(l.task_id, p_first_chunk, l.source, 0, h.deaths);
     PERFORM note_attempt(l.task_id, h.source, h.durable, 'nextSource', f);
 END
 $$;
 
--- The origin would not serve another request for the file, or not now: what one request brings is left to it. The origin is tried with the
--- next file. Another source that is not seen to be faster is not compared again.
+-- The origin did not serve another request for the file, or not now: the running request goes on alone. The origin is tried with the next file.
+-- Another source that was not faster is not compared again.
 CREATE FUNCTION fail_trial(l leases, t tasks, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM leases WHERE chunk_id = l.chunk_id;
     UPDATE sources SET failures = failures + 1 WHERE task_id = t.id AND ordinal = l.source AND l.source <> t.source;
     PERFORM heed_retry_after(l.origin_id, f);
-    -- A refusal that may have another reason has it: the URL is used up.
+    -- A refusal that may have another reason than a limit has it: the URL is used up.
     IF f.limit_signal = 'certain' THEN
         PERFORM heed_limit(l, t, f);
     END IF;

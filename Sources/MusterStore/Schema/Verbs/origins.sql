@@ -1,4 +1,4 @@
--- What the fleet may do at an origin, what it has learned there, and how fast that one is.
+-- What the fleet may do at an origin, what it has learned there, and how fast the origin is.
 
 -- Whether an origin is to be left alone.
 CREATE FUNCTION is_resting(o origins) RETURNS boolean
@@ -6,15 +6,15 @@ LANGUAGE sql STABLE AS $$
     SELECT o.not_before IS NOT NULL AND o.not_before > statement_timestamp()
 $$;
 
--- Whether an origin may be asked now, be it by one lane that tries it.
+-- Whether requests may be sent to an origin now, even if only by one lane that tries it.
 CREATE FUNCTION is_awake(o origins) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT NOT is_resting(o) OR o.try_at IS NOT NULL AND o.try_at <= statement_timestamp()
 $$;
 
--- An origin says when to come back: the whole fleet leaves it alone until then, for an hour at the most (row 25). After ten seconds one lane
--- tries it at a time: what it said may have been meant for one file. That is certain, and nothing rests but the chunk that was refused,
--- where it serves many others for each request that it refuses. The caller has locked the origin.
+-- An origin says when to come back: the whole fleet leaves it alone until then, for an hour at the most (row 25). After ten seconds one lane at a
+-- time tries it, since the origin may have meant one file. If it serves more than eight requests for each one that it refuses, it certainly means one
+-- file, and only the refused chunk waits. The caller has locked the origin.
 CREATE FUNCTION heed_retry_after(p_origin bigint, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -22,9 +22,9 @@ BEGIN
     UPDATE origins o
     SET not_before = greatest(o.not_before,
             statement_timestamp() + least(3600, f.retry_after) * interval '1 s' * (1 + f.random / 10)),
-        -- Lanes that are opened later are those that try it.
+        -- Lanes that are opened after refused_at are those that try the origin.
         refusals = decayed(o.refusals, o.refused_at, 0), refused_at = statement_timestamp(),
-        -- What an operator paused stays as it is.
+        -- A pause by an operator stays as it is.
         try_at = CASE WHEN NOT is_resting(o) OR o.try_at IS NOT NULL THEN statement_timestamp() + interval '10 s' END
     WHERE o.id = p_origin AND recent_answers(o) <= 8 * (decayed(o.refusals, o.refused_at, 0) + 1);
 END
@@ -36,14 +36,15 @@ LANGUAGE sql STABLE AS $$
     SELECT least(coalesce(o.max_connections, p_default), coalesce(learned_connections(o), coalesce(o.max_connections, p_default)))
 $$;
 
--- What was learned when an origin refused, and more with the time since: it grows without a write. NULL: it never did. One more after ten seconds, which an
--- origin refuses whose limit is what was learned; where it does not, 3, 7, 15 … more after five more seconds each.
+-- The lanes that were learned when an origin refused, and more with the time since: the number grows without a write. NULL: nothing was learned. One
+-- more is allowed after ten seconds, which an origin refuses whose limit is the learned number. If it does not refuse, 3, 7, 15 … more are allowed
+-- after five more seconds each.
 CREATE FUNCTION learned_connections(o origins) RETURNS integer
 LANGUAGE sql STABLE AS $$
     SELECT o.learned + (power(2, least(20, greatest(0, floor(extract(epoch FROM statement_timestamp() - o.learned_at) / 5) - 1))) - 1)::integer
 $$;
 
--- When something last came of an origin; NULL: nothing has, or nobody knows.
+-- When an origin last served something; NULL: never, or not known.
 CREATE FUNCTION served_at(p_origin bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -54,17 +55,18 @@ BEGIN
 END
 $$;
 
--- Whether something has come of an origin within this time.
+-- Whether an origin has served something within this time.
 CREATE FUNCTION has_served(p_origin bigint, p_within interval) RETURNS boolean
 LANGUAGE sql STABLE AS $$ SELECT coalesce(served_at(p_origin) > statement_timestamp() - p_within, false) $$;
 
--- Whether something has come of an origin for as long back as the longest backoff.
+-- Whether an origin has served something within five minutes, the longest backoff.
 CREATE FUNCTION has_served_lately(p_origin bigint) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT has_served(p_origin, interval '5 min')
 $$;
 
--- Until when nothing is given up for connections that an origin refuses: as long as eight tries take at the most.
+-- Until when no task is given up for connections that an origin refuses: two minutes after it last served something, the longest time that eight
+-- tries take.
 CREATE FUNCTION tried_until(p_origin bigint) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
     SELECT served_at(p_origin) + interval '2 min'
@@ -81,7 +83,7 @@ BEGIN
 END
 $$;
 
--- What an operator wishes of an origin; an unknown origin is made known. A new cap forgets what the origin refused under the old one.
+-- Applies an operator's settings to an origin, which is added if it is unknown. A new cap forgets what the origin refused under the old one.
 CREATE FUNCTION change_origin(
     p_key text, p_sets_cap boolean, p_cap integer, p_sets_pause boolean, p_paused_until timestamptz, p_sets_rate boolean,
     p_rate bigint
@@ -100,8 +102,8 @@ BEGIN
 END
 $$;
 
--- Adds up the bytes and answers that came from origins. A transaction of its own that locks origins, and chunks of those that were out; what
--- another transaction has locked is left alone. Returns how many origins there were.
+-- Adds up the bytes and answers that came from origins. A transaction of its own that locks origins, and chunks of origins that were out; rows that
+-- another transaction has locked are left alone. Returns how many origins there were.
 CREATE FUNCTION fold_origin_rates() RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -122,13 +124,13 @@ BEGIN
         answers = CASE WHEN n.at IS NULL THEN decayed(o.answers, o.rate_at, n.answers) ELSE n.answers END,
         rate_at = coalesce(n.at, statement_timestamp()), out_since = NULL,
         limits_with = ARRAY(SELECT DISTINCT status FROM unnest(o.limits_with || n.forgave) AS u (status) WHERE status IS NOT NULL),
-        -- It has served somebody since one lane may try it, or serves the one that does.
+        -- It has fulfilled a lease since one lane may try it, or is serving the lane that tries it.
         not_before = CASE WHEN o.try_at IS NOT NULL AND o.refused_at < statement_timestamp() - interval '10 s' AND (n.answers > 0 OR EXISTS (
                 SELECT FROM leases l WHERE l.origin_id = o.id AND l.granted_at > o.refused_at AND l.durable >= l.resume + hardly_anything()))
             THEN NULL ELSE o.not_before END
     FROM (
         SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, array_agg(DISTINCT forgave) AS forgave,
-            -- When the last of these came, if that is past.
+            -- When the last of these came, if that is more than 5 s ago.
             CASE WHEN max(at) < statement_timestamp() - interval '5 s' THEN max(at) END AS at
         FROM taken GROUP BY 1
     ) AS n
@@ -143,15 +145,15 @@ LANGUAGE sql STABLE AS $$
     SELECT p_bytes * exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_at)::double precision / 10))) + p_more
 $$;
 
--- Adds to a counter of bytes, of which a speed is made: it decays with a time constant of 4 s, so that the speed is that of the last five
--- seconds or so. Workers of a fleet tell every three seconds what has come.
+-- Adds to a counter of bytes, from which a speed is computed: it decays with a time constant of 4 s, so that the speed is that of the last five
+-- seconds or so. Workers of a fleet report every three seconds what has come.
 CREATE FUNCTION flowed(p_bytes double precision, p_at timestamptz, p_more double precision) RETURNS double precision
 LANGUAGE sql STABLE AS $$
     SELECT p_bytes * exp(-least(700, greatest(0, extract(epoch FROM statement_timestamp() - p_at)::double precision / 4))) + p_more
 $$;
 
--- Bytes per second of such a counter; none where nothing has come for ten seconds. A counter that is younger than its time constant is
--- divided by what it could hold by now, so that a speed does not seem to rise at first.
+-- Bytes per second of such a counter; 0 if nothing has come for ten seconds. A counter that is younger than its time constant is divided by what it
+-- could hold by now, so that a speed does not seem to rise at first.
 CREATE FUNCTION bytes_per_second(p_bytes double precision, p_at timestamptz, p_since timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN p_at < statement_timestamp() - interval '10 s' THEN 0 ELSE least(9e18, flowed(p_bytes, p_at, 0) / (4 * greatest(0.25,

@@ -1,6 +1,7 @@
 -- Origins that serve nothing: when that is known, and what follows when they serve again.
 
--- Notes that an origin refuses connections: since when, without a break of two seconds, if it began to while several lanes led there. Returns it.
+-- Notes that an origin refuses connections, and since when (`doubted_at`): a break of two seconds ends that, and it begins only while several lanes
+-- lead there. Returns the origin.
 CREATE FUNCTION doubt(o origins, p_is_shared boolean) RETURNS origins
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -13,8 +14,8 @@ BEGIN
 END
 $$;
 
--- Whether an origin that refused one more connection serves nothing: since it began to, nothing has come of it but what was on its way, and no
--- other lane that leads there is kept for long. The caller has locked the origin.
+-- Whether an origin that refused one more connection serves nothing: since the refusals began, nothing has come from it but what was in flight, and
+-- no other lane that leads there is kept for long. The caller has locked the origin.
 CREATE FUNCTION is_out(o origins, l leases) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -24,8 +25,8 @@ BEGIN
 END
 $$;
 
--- Whether an origin serves something while it refuses a lease: something has just come of it, or a lane beside is kept for long, as one is that waits for
--- its answer.
+-- Whether an origin serves something while it refuses a lease: something has just come from it, or another lane is kept for long, as a lane is that
+-- waits for its answer.
 CREATE FUNCTION is_anything_served(o origins, l leases) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -37,15 +38,15 @@ BEGIN
 END
 $$;
 
--- Whether an origin refused all that it was asked for, for a second at least, before it served again.
+-- Whether an origin refused all requests, for a second at least, before it served again.
 CREATE FUNCTION refused_all(o origins) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(o.refused_at >= o.doubted_at + interval '1 s' AND o.rate_at < o.doubted_at, false)
 $$;
 
--- These origins serve. Of those that were out, or had served nothing for a while, what failed meanwhile is tried again. What was taken from the allowance of
--- those that refused all is given back, since nothing was served that could have been too much; but for a status that is known as a limit there, and 429, which
--- may be one for so many seconds. The caller has locked them.
+-- These origins serve again. Chunks that failed while an origin was out, or had served nothing for a while, are tried again. The allowance of origins
+-- that refused all requests is restored, since nothing was served that could have been too much; except for a status that is known as a limit there,
+-- and 429, which may be a limit over some seconds. The caller has locked the origins.
 CREATE FUNCTION serve_again(p_origins bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -57,8 +58,8 @@ BEGIN
 END
 $$;
 
--- Ends the waits of what these origins refused with a status; NULL: of what they did not answer, cut, or refused as in an outage before they served again,
--- but for what they asked to wait for.
+-- Ends the waits of chunks that these origins refused with p_status. NULL: of chunks that they did not answer, cut, or refused as in an outage before
+-- they served again, except those that wait for a Retry-After.
 CREATE FUNCTION try_again(p_origins bigint[], p_status integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -74,8 +75,9 @@ BEGIN
 END
 $$;
 
--- So many tries without progress end a task. Where nobody was reached they may be fewer, but not of an origin that has served lately: that is an
--- outage, and no wrong name; of a proxy that has brought the group nothing yet, it tells nothing. It is not given up before an outage has lasted for a while, whatever the number of tries; nor is it where nobody answers.
+-- The number of tries without progress after which a task fails. Fewer are enough if no peer was reached, but not at an origin that has served
+-- lately: that is an outage, and no wrong name. For a proxy that has brought the group nothing yet, earlier service of the origin tells nothing.
+-- Whatever the number of tries, a task is not given up before an outage has lasted for a while, or while connections stay unanswered.
 CREATE FUNCTION most_attempts(l leases, p_attempts integer, f failure) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -85,7 +87,8 @@ BEGIN
         WHEN f.unreached_attempts IS NULL AND NOT f.is_unanswered THEN f.max_attempts
         WHEN f.kind = 'proxy' AND l.durable = 0 AND NOT EXISTS (SELECT FROM groups g WHERE g.id = l.group_id AND g.succeeded > 0)
         THEN least(f.unreached_attempts, f.max_attempts)
-        -- Somebody waits for many files of an origin that has refused all connections for as long as one file is tried.
+        -- A user may wait for many files of an origin that has refused all connections for as long as one file is tried (8 s): one try per source is
+        -- enough then.
         WHEN f.unreached_attempts < f.max_attempts AND NOT has_served_lately(l.origin_id) AND EXISTS (
             SELECT 1 FROM origins o WHERE o.id = l.origin_id AND o.out_since IS NOT NULL AND o.doubted_at <= statement_timestamp() - interval '8 s') THEN f.sources
         WHEN NOT has_served_lately(l.origin_id) THEN least(f.unreached_attempts, f.max_attempts)
@@ -95,8 +98,8 @@ BEGIN
 END
 $$;
 
--- Whether the origin, which has served lately, serves nobody now, and the task has failed for less than a minute: by chance its tries may be over within half
--- of that, and an outage is not.
+-- Whether the origin has served lately but serves nothing now, and the task has failed for less than a minute. The tries may by chance be used up
+-- within half of that time, before an outage is over.
 CREATE FUNCTION is_in_outage(l leases) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -105,6 +108,6 @@ BEGIN
 END
 $$;
 
--- Whether somebody wants hardly more than one try: that many they are, whatever may pass.
+-- Whether the user wants hardly more than one try: then no more are made, even if an outage or a limit may pass.
 CREATE FUNCTION wants_few_tries(f failure) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$ SELECT f.max_attempts < 3 * f.sources $$;

@@ -1,9 +1,9 @@
--- Who may put a file at a path, and who may delete it (I17, adr/0017).
+-- Which session may put a file at a path, and which may delete it (I17, adr/0017).
 
--- Whether something is left to be deleted at a path, or a session that lives may still be at work there under a lease that it lost. Nothing that
--- may put a file there is leased then. A task need not wait for its own sessions: they put the same content there, and
--- nothing in the place of another file, unless it replaces files. A purge of its own that was taken from its holder may still delete what it puts
--- there since.
+-- Whether a deletion is pending at a path, or a live session may still be at work there under a lease that it lost. Until that is over, nothing is
+-- leased that may put a file there. A task need not wait for sessions that lost its own leases, unless it replaces files: they put the same content
+-- there, and never in the place of another file. It waits for its own purges that were taken from their holders, since these may still delete the new
+-- file.
 CREATE FUNCTION is_path_disputed(p_sink text, p_path text, p_task bigint, p_replaces boolean) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT 1 FROM ready_chunks c WHERE c.sink = p_sink AND c.remove_path = p_path)
@@ -12,8 +12,8 @@ LANGUAGE sql STABLE AS $$
             AND (p_replaces OR h.deletes OR h.task_id <> p_task))
 $$;
 
--- Of chunks that the caller has locked and is about to lease, those that are to be leased now. The others may put a file at a disputed path,
--- and are looked at again in a moment. Costs three probes of indexes where nothing is disputed.
+-- Of chunks that the caller has locked and is about to lease, returns those that are to be leased now. The others may put a file at a disputed path,
+-- and wait for 250 ms. Costs three probes of indexes where nothing is disputed.
 CREATE FUNCTION without_disputed(p_chunks bigint[]) RETURNS bigint[]
 LANGUAGE plpgsql STRICT AS $$
 DECLARE
@@ -28,7 +28,7 @@ BEGIN
         UPDATE ready_chunks c SET status = 'waiting', not_before = statement_timestamp() + interval '250 ms'
         FROM tasks t JOIN groups g ON g.id = t.group_id
         WHERE c.id = ANY (p_chunks) AND t.id = c.task_id
-            -- A chunk of several puts nothing in place.
+            -- A chunk that is not the whole file puts nothing in place.
             AND (c.kind = 'finalize' OR c.kind = 'fetch' AND (NOT t.planned OR c.first = 0 AND c.last IS NOT DISTINCT FROM t.size))
             AND is_path_disputed(t.sink, t.path, t.id, coalesce(g.policy ->> 'ifExists' = 'replace', false))
         RETURNING c.id
@@ -39,8 +39,8 @@ BEGIN
 END
 $$;
 
--- Whether a task was the last one to have its path. Its file may be another one's otherwise: of a task that has succeeded there since, or
--- that holds leases now. The caller has locked the path.
+-- Whether a task was the last one to have its path. Otherwise the file there may belong to another task, which has succeeded there since or holds
+-- leases now. The caller has locked the path.
 CREATE FUNCTION had_path_last(t tasks) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -55,8 +55,8 @@ BEGIN
 END
 $$;
 
--- Whether the file of a task that has succeeded goes with the task: it does not where another one has this very content at its path,
--- be it that one which put it there or this one. The caller has locked the path.
+-- Whether the file of a task that has succeeded is deleted with the task: it is not if another task has the same content at the same path, whichever
+-- of the two put it there. The caller has locked the path.
 CREATE FUNCTION takes_file_along(t tasks) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -67,8 +67,8 @@ BEGIN
 END
 $$;
 
--- Locks the paths of tasks that have ended, with all others of their sinks, for a verb that has files of theirs deleted. What a claim leases is seen
--- from here on, and a claim that comes later sees what is to be deleted. A live task keeps others from its path as it is.
+-- Locks all paths of the sinks of tasks that have ended, for a verb that has their files deleted. Leases of earlier claims are visible from here on,
+-- and a later claim sees what is to be deleted. A live task needs no lock: it keeps others from its path anyhow.
 CREATE FUNCTION lock_paths_of(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,14 +1,14 @@
--- How connections go to what is more urgent, and how a smaller cap acts on what runs (I5, I15, adr/0024).
+-- Moves connections to more urgent groups, and applies a smaller cap to running transfers (I5, I15, adr/0024).
 --
--- The holder of a less urgent lease is asked to end its chunk where it is, as a straggler is asked to give its tail away (stragglers.sql):
--- what has come stays, the rest is ready again, and nothing is fetched twice. What waits behind it in its lane comes back as it was, and so does a lease of which
--- nothing has come.
+-- The holder of a less urgent lease is asked to end its chunk where it is, as a straggler is asked to give its tail away (stragglers.sql): the bytes
+-- that have come stay, the rest is ready again, and nothing is fetched twice. Leases that wait behind it in its lane come back unchanged, and so does
+-- a lease of which nothing has come.
 
--- Asks for the lanes that are to be given up. Returns the sessions that are asked, once for each lease. p_origin_cap is the default cap of
--- an origin. Harmless beside another one: one of them asks, since two would ask for twice as much.
+-- Asks for the lanes that are to be given up. Returns the sessions that are asked, once for each lease. p_origin_cap is the default cap of an origin.
+-- Harmless beside another call: only one of them asks, since two would ask for twice as many lanes.
 CREATE FUNCTION preempt(p_origin_cap integer) RETURNS SETOF bigint
 LANGUAGE plpgsql
--- Planning takes longer than a look, and what asks once a second does so on one connection after the other.
+-- Planning takes longer than running, and the calls, once a second, are spread over the connections.
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -19,7 +19,7 @@ BEGIN
     FOR v_want IN SELECT * FROM surplus_lanes() LOOP
         RETURN QUERY SELECT ask_for_lanes(NULL, v_want.origin_id, v_want.group_id, NULL, v_want.lanes);
     END LOOP;
-    -- A group that is alone in its sink has nobody to take lanes from, or to give them to.
+    -- A group that is alone in its sink has no other group to take lanes from, or to give them to.
     IF NOT EXISTS (SELECT 1 FROM groups g WHERE g.state IN ('open', 'sealed') GROUP BY g.sink HAVING count(*) > 1) THEN RETURN; END IF;
     FOR v_want IN SELECT * FROM urgent_lanes(p_origin_cap) LOOP
         RETURN QUERY SELECT ask_for_lanes(v_want.sink, v_want.origin_id, NULL, v_want.priority, v_want.lanes);
@@ -29,9 +29,9 @@ BEGIN
         CONTINUE WHEN NOT FOUND;
         v_asked := ARRAY(SELECT ask_for_lanes(NULL, v_want.origin_id, v_want.giver, NULL, v_want.lanes));
         CONTINUE WHEN v_asked = '{}';
-        -- What the giver is charged less when its chunks end sooner is the taker's, or the next claim would give the lanes back to it. A taker
-        -- that returns from idle joins no higher than `level_groups` has it: what the giver is charged for bytes that are still to come may
-        -- be far more than what comes.
+        -- The refund that the giver gets when its chunks end sooner counts for the taker, or the next claim would give the lanes back to the giver. A
+        -- taker that returns from idle joins no higher than `level_groups` allows: the giver's charges for bytes that are still to come may be far
+        -- too high.
         UPDATE groups g
         SET served = least(l.level, CASE WHEN g.shares_at = g.priority THEN g.served ELSE shared_level(g.sink, g.priority) END), shares_at = g.priority
         FROM (SELECT h.served - least(cardinality(v_asked), v_want.lanes) * v_want.step AS level FROM groups h WHERE h.id = v_want.giver) AS l
@@ -51,7 +51,7 @@ BEGIN
         SELECT * FROM preemptible_lanes(p_sink, p_origin, p_group, p_priority, p_limit)
     ), held AS MATERIALIZED (
         SELECT b.chunk_id FROM leases b JOIN lane ON lane.session_id = b.session_id AND lane.lane = b.lane
-        -- What is empty has no place to end sooner.
+        -- An empty chunk can't end sooner.
         WHERE b.kind = 'fetch' AND b.last IS DISTINCT FROM b.first FOR UPDATE OF b SKIP LOCKED
     )
     UPDATE leases l
@@ -61,8 +61,7 @@ BEGIN
 END
 $$;
 
--- The lanes beyond the caps of origins and of groups, after somebody made a cap smaller. What an origin taught by refusing takes effect as
--- its transfers end.
+-- The lanes beyond the caps of origins and of groups, after a cap was made smaller. A learned limit of an origin takes effect as its transfers end.
 CREATE FUNCTION surplus_lanes() RETURNS TABLE (origin_id bigint, group_id bigint, lanes bigint)
 LANGUAGE sql STABLE AS $$
     SELECT o.id, NULL::bigint, s.lanes - asked_lanes(o.id, NULL)
@@ -74,8 +73,8 @@ LANGUAGE sql STABLE AS $$
     WHERE g.max_connections IS NOT NULL AND g.state IN ('open', 'sealed') AND s.lanes > 0
 $$;
 
--- The lanes that groups have a use for, and that less urgent groups of their sink have: on an origin that may have no more lanes, or on any
--- where no session has a slot free. The 32 most urgent groups are looked at.
+-- The lanes that groups have a use for, and that less urgent groups of their sink hold: on an origin that may have no more lanes, or on any origin if
+-- no session has a slot free. Only the 32 most urgent groups are considered.
 CREATE FUNCTION urgent_lanes(p_origin_cap integer)
 RETURNS TABLE (sink text, origin_id bigint, priority integer, lanes bigint)
 LANGUAGE sql STABLE AS $$
@@ -105,10 +104,10 @@ LANGUAGE sql STABLE AS $$
             FROM leases l WHERE l.session_id = s.id))
 $$;
 
--- The lanes of an origin that is full that are to go from one group to another of the same priority, since their numbers are far from the
--- groups' weights and transfers take long; for each origin one pair, and by how much the taker has to be below the giver's level of service
--- for each lane to get it. By bytes the taker has had no more than the giver (adr/0008): what is charged for bytes that are still to come
--- does not count. A giver with a byte budget is never ahead by bytes, whatever lanes it fills with waiting for that.
+-- The lanes of a full origin that are to go from one group (the giver) to another of the same priority (the taker), since their numbers are far from
+-- the groups' weights and transfers take long. There is one pair for each origin. For each lane, the taker has to be at least `step` below the
+-- giver's level of service. The taker has had no more bytes than the giver (adr/0008); charges for bytes that are still to come do not count. A giver
+-- with a byte budget is never ahead by bytes, whatever lanes it fills while it waits for the budget.
 CREATE FUNCTION uneven_lanes(p_origin_cap integer)
 RETURNS TABLE (origin_id bigint, taker bigint, giver bigint, lanes bigint, step bigint)
 LANGUAGE sql STABLE AS $$
@@ -161,7 +160,7 @@ LANGUAGE sql STABLE AS $$
     ) AS c
 $$;
 
--- How many lanes of an origin or of a group are asked for already. A holder that has not answered for five seconds is not counted on.
+-- How many lanes of an origin or of a group are asked for already. A holder that has not answered for five seconds is not counted.
 CREATE FUNCTION asked_lanes(p_origin bigint, p_group bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -172,9 +171,9 @@ BEGIN
 END
 $$;
 
--- Lanes that can be given up: of a sink, an origin or a group if there is one, those of the least urgent groups first, and of groups below a
--- priority if there is one. Only where others can go on from where a transfer is, and where the transfer would not be over by then; or where nothing has come
--- of a file for three seconds, or ten if what waits is no more urgent (60 where its URL may work once), and twice as long each time.
+-- Lanes that can be given up, those of the least urgent groups first: of a sink, an origin or a group if one is given, and of groups below a priority
+-- if one is given. Only lanes whose transfer others can resume, and which would take more than 2 s more; or whose file has brought nothing for three
+-- seconds, or ten if the waiting group is no more urgent (60 where the URL may work once), and twice as long each time.
 CREATE FUNCTION preemptible_lanes(p_sink text, p_origin bigint, p_group bigint, p_priority integer, p_limit bigint)
 RETURNS TABLE (session_id bigint, lane bigint)
 LANGUAGE sql STABLE AS $$
@@ -194,7 +193,7 @@ LANGUAGE sql STABLE AS $$
             ELSE l.durable = l.resume AND l.granted_at < statement_timestamp() - power(2, least(l.shrink_asks, 6)) * CASE
                 WHEN p_priority IS NOT NULL THEN interval '3 s'
                 WHEN (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id) THEN interval '10 s' ELSE interval '60 s' END END
-        -- What may be served once goes to its end, unless something more urgent waits (row 22).
+        -- A file that may be served once is fetched to its end, unless a more urgent group waits (row 22).
         AND (l.tile IS NULL OR p_priority IS NOT NULL OR (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id))
         -- A holder that could not shorten its chunk is asked less and less often.
         AND (l.shrink_asked_at IS NULL

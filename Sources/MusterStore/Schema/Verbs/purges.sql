@@ -1,15 +1,14 @@
--- What is left on disk of tasks that were cancelled, removed or started over, and when it may be deleted.
+-- Leftovers on disk of tasks that were cancelled, removed or started over, and when they may be deleted.
 
--- Takes tasks out of everything that could be leased, and has what is left of them on disk deleted. That covers what was to be
--- deleted of their older versions; what is left of a task that succeeded are parts alone. It is deleted when every
--- holder of a lease has stopped (I13). With the path and no size, a file goes that a holder put in place without a report: its mark says
--- whose it is (adr/0014).
+-- Deletes the chunks and leases of tasks, and has their leftovers on disk deleted. A new purge takes the place of those for older versions; a task
+-- that succeeded keeps its purges, since only parts are left of it. Leftovers are deleted when every holder of a lease has stopped (I13). A purge
+-- with a path and no size also deletes a file that a holder put in place without a report: its mark says which task it belongs to (adr/0014).
 CREATE FUNCTION drop_chunks(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM lock_paths_of(p_tasks);
     PERFORM hold_out(p_tasks, NULL);
-    -- So is a purge that another one takes the place of.
+    -- The holder of a purge that is replaced by a new one may be at work too.
     PERFORM hold_out_leases(array_agg(l.chunk_id), array_agg(l.epoch))
     FROM leases l CROSS JOIN task_of(l.task_id) AS t
     WHERE l.task_id = ANY (p_tasks) AND l.kind = 'purge' AND t.state <> 'succeeded';
@@ -49,8 +48,8 @@ BEGIN
 END
 $$;
 
--- Has the finished files of tasks deleted, as far as they are theirs and still of the size that Muster left them with. Until they are, the group is
--- shown as `removing` (`removals`). The caller has locked their paths.
+-- Has the finished files of tasks deleted, as far as they are the tasks' own and still have the size that Muster left them with. Until they are
+-- deleted, the group is shown as `removing` (`removals`). The caller has locked their paths.
 CREATE FUNCTION purge_files(p_tasks bigint[]) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, remove_path, remove_size,
@@ -60,8 +59,8 @@ LANGUAGE sql AS $$
     WHERE t.id = ANY (p_tasks) AND t.state = 'succeeded' AND takes_file_along(t) ORDER BY t.id
 $$;
 
--- The groups whose finished files are still to be deleted since they, or their tasks, were removed: one, or all after p_after by name; how many
--- of these files could not be deleted when that was last tried, and why one of them could not.
+-- The groups whose finished files are still to be deleted since they, or their tasks, were removed: one group, or all after p_after by name. `failed`
+-- is how many of these files could not be deleted at the last try, `failure` why one of them could not.
 CREATE FUNCTION removals(p_name text, p_after text, p_limit integer)
 RETURNS TABLE (name text, sink text, files bigint, workers_reaching bigint, failed bigint, failure text)
 LANGUAGE sql STABLE AS $$
@@ -76,15 +75,15 @@ LANGUAGE sql STABLE AS $$
     GROUP BY p.remove_group, p.sink ORDER BY 1, 2 LIMIT p_limit
 $$;
 
--- A removal with files begins under the name of a group: what became of the files of earlier ones is forgotten, unless some of these are still to be
+-- Begins a removal with files under the name of a group: the counts of earlier removals are forgotten, unless some of their files are still to be
 -- deleted.
 CREATE FUNCTION begin_removal(p_name text) RETURNS void
 LANGUAGE sql AS $$
     DELETE FROM removed_files WHERE group_name = p_name AND NOT EXISTS (SELECT 1 FROM removals(p_name, NULL, 1))
 $$;
 
--- Counts what became of the files that purges were to delete; to be called before the leases of these end. A lease that another transaction ends now is
--- waited for, and counted once.
+-- Counts the results of purges that were to delete files; to be called before their leases end. A lease that another transaction ends now is waited
+-- for, and counted once.
 CREATE FUNCTION count_removed(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_removed text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -105,14 +104,14 @@ BEGIN
 END
 $$;
 
--- What a purge of the task's leftovers has to be now: out of reach while a session may still be writing (I13).
+-- The status of a new purge of the task's leftovers: parked while a session may still be writing (I13).
 CREATE FUNCTION purge_status(p_task bigint) RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN EXISTS (SELECT 1 FROM holdouts h WHERE h.task_id = p_task) THEN 'parked' ELSE 'ready' END
 $$;
 
--- Lets purges go ahead whose tasks have no writer any more: each has said that it has stopped, or its session is gone. Costs two probes
--- of an index where there are none. Returns how many there were.
+-- Makes purges ready whose tasks have no writer any more: each writer has said that it has stopped, or its session is gone. Costs two probes of an
+-- index where there are none. Returns how many there were.
 CREATE FUNCTION release_purges(p_limit integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE

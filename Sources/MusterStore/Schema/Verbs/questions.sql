@@ -1,8 +1,8 @@
 -- Questions to a group's resolver (row 21): chunks of kind `resolve`, one at a time per task. A question fetches nothing: it counts neither
 -- in its task's leases nor in its chunks or bytes. It is not kept when its task stops, starts over or ends: the next refusal asks again.
 
--- Whether a source's URL has worked: bytes of the content version came from it, or bytes came once that could not be gone on with. What may be a page in
--- the place of the file is none.
+-- Whether a source's URL has worked: bytes of the content version came from it, or bytes came once that could not be resumed. A response that may be
+-- a page in the place of the file does not count.
 CREATE FUNCTION has_worked(t tasks, p_source integer) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -14,9 +14,9 @@ BEGIN
 END
 $$;
 
--- A URL that worked before was refused, or any was where a resolver knows fresh ones. Either way the lease comes back uncounted
--- and what followed is returned; NULL if it is a failure like any other: it was none of these, or was taken for one so often
--- without progress that nothing is gained (I12).
+-- Handles the refusal of a URL that worked before, or of any URL if the group has a resolver. The lease comes back without a try being counted, and
+-- the outcome is returned; NULL if the refusal is a failure like any other: it is none of these, or the URL was renewed so often without progress
+-- that nothing is gained (I12).
 CREATE FUNCTION renew_source(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -35,7 +35,7 @@ BEGIN
         OR EXISTS (SELECT 1 FROM leases h WHERE h.task_id = t.id AND h.kind = 'resolve');
     -- Late refusals of the expired URL say nothing of the fresh one.
     v_is_echo := coalesce(l.epoch <= s.stale_epoch, false);
-    -- Progress is whatever differs from last time. That of a plain GET may be lost each time.
+    -- Any other number of bytes than last time is progress. A plain GET that can't be resumed may lose its bytes each time.
     SELECT CASE WHEN NOT goes_on(t) THEN 0 WHEN t.mirrors > 1 THEN s.bytes + l.durable - l.resume
         ELSE t.bytes_done + coalesce(sum(n), 0) END INTO v_bytes
     FROM (
@@ -70,8 +70,8 @@ BEGIN
 END
 $$;
 
--- A question found no answer: it is asked again after a backoff, until its source is given up, and with it the chunks that wait for it.
--- Returns what followed.
+-- The resolver gave no answer: the question is asked again after a backoff, until its tries are used up. Then the source is given up, and its chunks
+-- go to the next source. Returns the outcome.
 CREATE FUNCTION fail_question(l leases, t tasks, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

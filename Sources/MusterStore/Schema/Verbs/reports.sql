@@ -1,5 +1,5 @@
--- Locks the groups of leases, by id, before anything of them moves. A group that another transaction keeps locked fails the statement
--- (lock_not_available) after a second: reports of other groups are on their way with it (I19).
+-- Locks the groups of leases, by id, before any of their rows change. A group that another transaction keeps locked fails the statement
+-- (lock_not_available) after a second, since the batch also has reports of other groups (I19).
 CREATE FUNCTION lock_groups_of(p_chunks bigint[]) RETURNS void
 LANGUAGE plpgsql
 SET lock_timeout = '1s'
@@ -28,8 +28,8 @@ BEGIN
 END
 $$;
 
--- Locks the groups of leases as far as they are free (`lock_free_groups`). Returns the leases of these that are still the same; those of
--- locked groups are left for the next time. Leases of no group, as purges are, are always among them.
+-- Locks the groups of leases as far as they are free (`lock_free_groups`). Returns the leases whose groups are locked here and whose epochs are still
+-- the same; those of other groups are left for the next time. Leases of no group, as purges are, are always among them.
 CREATE FUNCTION lock_leases(p_chunks bigint[], p_epochs bigint[], OUT chunks bigint[], OUT epochs bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -50,9 +50,9 @@ LANGUAGE sql STABLE AS $$
     SELECT greatest(0, extract(epoch FROM statement_timestamp() - p_granted_at) * 1000)::bigint
 $$;
 
--- Moves durable offsets forward (I4). A loss of this commit means that some bytes are fetched again, so it does not wait for the disk.
--- Returns the position (from 1) of every report whose lease is not there. p_failed: the reports are the last ones of leases that have failed; little that
--- came before that is nothing that the origin serves.
+-- Moves durable offsets forward (I4). A loss of this commit means that some bytes are fetched again, so it does not wait for the disk. Returns the
+-- position (from 1) of every report whose lease does not exist. p_failed: the reports are the last ones of leases that have failed; a few bytes
+-- before a failure do not count as served by the origin.
 CREATE FUNCTION report_progress(
     p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_offsets bigint[], p_crcs bigint[], p_failed boolean DEFAULT false
 ) RETURNS SETOF integer
@@ -94,7 +94,7 @@ BEGIN
 END
 $$;
 
--- Chunks that are durable to their end. The last one of a task makes it ready to be finalized.
+-- Finishes chunks that are durable to their end. The last one of a task makes it ready to be finalized.
 CREATE FUNCTION report_done(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_crcs bigint[], p_ends bigint[], p_removed text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -127,7 +127,7 @@ BEGIN
         SELECT 'finalize', id, group_id, 0, sink, version, 0, size, chunk_rank('finalize', priority, false)
         FROM touched WHERE state = 'finalizing'
     ), served AS (
-        -- What each source carried matters where there are several.
+        -- The bytes of each source matter only for tasks with several sources.
         UPDATE sources s SET bytes = s.bytes + n.bytes, busy_ms = s.busy_ms + n.busy
         FROM (
             SELECT f.task_id, f.source, sum(f.last - f.resume)::bigint AS bytes, sum(busy_ms(f.granted_at))::bigint AS busy
@@ -147,7 +147,7 @@ BEGIN
     SET queued = g.queued - n.finalizing, finalizing = g.finalizing + n.finalizing,
         bytes_done = g.bytes_done + n.more, rate_bytes = flowed(g.rate_bytes, g.rate_at, n.more),
         rate_at = statement_timestamp(), served = g.served + n.charge / g.weight,
-        -- How fast leases are: the newer ones weigh more.
+        -- The speed of leases: newer ones weigh more.
         lease_bytes = g.lease_bytes * 9 / 10 + n.brought, lease_ms = g.lease_ms * 9 / 10 + n.busy
     FROM (
         SELECT group_id, sum(finalizing) AS finalizing, sum(more)::bigint AS more, sum(charge)::bigint AS charge, sum(brought)::bigint AS brought,

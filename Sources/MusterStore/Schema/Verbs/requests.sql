@@ -1,4 +1,5 @@
--- Takes part in a request: every transaction of one begins with this, and has its row until it ends. Returns what an earlier one did that is not to be done again.
+-- Inserts or locks the row of a request: every transaction of the request begins with this, and keeps the row locked until it ends. Returns what an
+-- earlier transaction of the request did and is not to be done again.
 CREATE FUNCTION claim_request(p_key text, p_about text) RETURNS jsonb
 LANGUAGE plpgsql AS $$
 DECLARE

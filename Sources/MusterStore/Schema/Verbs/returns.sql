@@ -1,8 +1,8 @@
--- How chunks come back: lost with their session, given back, or dropped because the task stops or starts over. The callers hold the locks
--- of the groups. A purge of an old content version outlives whatever becomes of its task.
+-- Returns of chunks: lost with their session, given back, or dropped because the task stops or starts over. The callers hold the locks of the groups.
+-- A purge of an old content version stays, whatever happens to its task.
 
--- Puts leases back: `p_lost` when their session is gone or they are stalled, which counts as a death and fences the task. The death of a
--- session of p_killed counts for nothing: all of the installation was killed, and no chunk is to blame for that. Returns how many came back.
+-- Puts leases back: `p_lost` when their session is gone or they are stalled, which counts as a death and fences the task. The death of a session in
+-- p_killed is not counted: all of the installation was killed, and no chunk is to blame for that. Returns how many came back.
 CREATE FUNCTION return_leases(
     p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer, p_killed bigint[] DEFAULT '{}'
 ) RETURNS bigint
@@ -11,7 +11,7 @@ DECLARE
     v_doubles bigint;
     v_count bigint;
 BEGIN
-    -- A holder that is still heard of, and has not said that it has stopped, may be writing.
+    -- A holder whose session lives, and that has not said that it has stopped, may be writing.
     IF p_lost THEN
         PERFORM hold_out_leases(p_chunks, p_epochs);
     END IF;
@@ -26,9 +26,9 @@ BEGIN
             rank, attempts, deaths, moves, shrink_asks, remove_path, remove_size, remove_group, remove_failure, may_move)
         SELECT l.chunk_id, l.kind, l.task_id, l.group_id, coalesce(s.fresh_origin_id, l.origin_id), l.source, l.sink,
             l.version, l.first, l.last, l.durable, l.crc, l.rank,
-            -- Progress clears the record, unless it is lost with its lease.
+            -- Progress resets the tries, unless its bytes are lost with the lease.
             CASE WHEN l.durable > l.resume AND goes_on(t) THEN 0 ELSE l.attempts END,
-            -- What waits in a lane was not worked on.
+            -- A lease that waits in its lane was not worked on.
             CASE WHEN NOT p_lost OR NOT l.heads OR l.session_id = ANY (p_killed) THEN l.deaths
                 WHEN l.durable > l.resume AND goes_on(t) THEN 1 ELSE l.deaths + 1 END,
             l.moves, CASE WHEN l.durable > l.resume OR t.planned THEN 0 ELSE l.shrink_asks END, l.remove_path, l.remove_size, l.remove_group, l.remove_failure,
@@ -46,7 +46,7 @@ BEGIN
         ) AS n
         WHERE has_id(t.id, n.task_id) AND (t.started_at IS NULL OR p_lost AND NOT t.fenced)
     ), served AS (
-        -- What each source carried matters where there are several.
+        -- The bytes of each source matter only for tasks with several sources.
         UPDATE sources s SET bytes = s.bytes + n.bytes, busy_ms = s.busy_ms + n.busy
         FROM (
             SELECT l.task_id, l.source, sum(l.durable - l.resume)::bigint AS bytes, sum(busy_ms(l.granted_at))::bigint AS busy
@@ -54,7 +54,7 @@ BEGIN
         ) AS n
         WHERE has_id(s.task_id, n.task_id) AND s.ordinal = n.source
     ), counted AS (
-        -- It brought what is durable, whatever the group was charged.
+        -- Corrects the charge of the group: the lease brought what is durable.
         UPDATE groups g SET served = g.served + n.charge / g.weight
         FROM (
             SELECT group_id, sum(byte_charge(durable - resume) - charged)::bigint AS charge FROM taken WHERE kind = 'fetch' GROUP BY 1
@@ -67,8 +67,8 @@ BEGIN
 END
 $$;
 
--- As `return_leases`. Where data are in the way, such as counts that don't add up, each group's leases come back for themselves (I19).
--- Those that can't stay leased, and their groups are named.
+-- Like `return_leases`. If data raise an error, such as counts that don't add up, the leases come back group by group (I19). Groups for which that
+-- fails too keep their leases, and are named in `stuck`.
 CREATE FUNCTION return_leases_apart(
     p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer, OUT count bigint, OUT stuck text[],
     p_killed bigint[] DEFAULT '{}'
@@ -95,9 +95,9 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_v
 END
 $$;
 
--- What follows for chunks that came back. What a predecessor had of a plain GET that can't be gone on with, or was told of it, is dropped with its content
--- version; a session that died after some of it had come was stopped in the middle, rather than killed by it, which is believed of so many versions.
--- A chunk on which too many sessions died is halved, or fails its task.
+-- Settles chunks that came back. A plain GET that can't be resumed starts over: the bytes and the plan of the previous holder are dropped with the
+-- content version. A session that died after 64 KiB of it had come was stopped in the middle, rather than killed by it: its death is not counted, for
+-- the first 49 versions. A chunk on which too many sessions died is halved, or fails its task.
 CREATE FUNCTION settle_returned(p_chunks bigint[], p_first_chunk bigint, p_deaths integer) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -123,8 +123,8 @@ BEGIN
 END
 $$;
 
--- Halves what is left of a chunk on which too many sessions died, unless it is 64 KiB already: what can be fetched is fetched before anything
--- counts as poison. Each half may see one more death. Returns whether the chunk was halved.
+-- Halves what is left of a chunk on which too many sessions died, unless that is 64 KiB already: all bytes that can be fetched are fetched before a
+-- chunk counts as poison. Each half may see one more death. Returns whether the chunk was halved.
 CREATE FUNCTION halve_chunk(p_chunk bigint, p_deaths integer) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -136,7 +136,7 @@ BEGIN
     IF NOT FOUND THEN RETURN false; END IF;
     v_end := c.resume + greatest(65536, (c.last - c.resume) / 2);
     UPDATE ready_chunks SET last = v_end, deaths = p_deaths - 1 WHERE id = p_chunk;
-    -- The chunks tile as before (I3). Before the first answer there is one chunk alone, and what follows it is not planned yet.
+    -- The chunks tile as before (I3). Before the first answer there is only one chunk, and the rest is not planned yet.
     UPDATE tasks SET chunks_left = chunks_left + 1 WHERE id = c.task_id AND planned;
     IF FOUND THEN
         INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, deaths, moves)
@@ -168,9 +168,9 @@ BEGIN
 END
 $$;
 
--- Drops everything of the task's content version, its part file included, and begins the next one with a single chunk, which it
--- returns. Its source is asked on the rung where that stands. A task that was to be paused as soon as its file need not be put in place
--- is paused now. A task that has failed stays failed; if it is tried again, it begins with nothing.
+-- Drops everything of the task's content version, its part file included, and begins the next one with a single chunk, which it returns. The source
+-- is asked on its own rung. A task whose pause waited for its file to be put in place is paused now. A task that has failed stays failed; if it is
+-- retried, it begins without any bytes.
 CREATE FUNCTION start_over(
     p_task bigint, p_first_chunk bigint, p_source integer, p_attempts integer, p_deaths integer
 ) RETURNS bigint
@@ -216,7 +216,7 @@ BEGIN
             - (t.state <> 'failed' AND t.size IS NULL)::integer
     WHERE id = t.group_id;
     IF t.started_at IS NOT NULL THEN
-        -- Its file may stand at the path already, although no report said so. Where it goes on, its next version takes that place.
+        -- Its file may be at the path already, although no report said so. If the task goes on, its next version replaces that file.
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
         VALUES ('purge', p_task, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(p_task),
             CASE WHEN v_state = 'failed' AND had_path_last(t) THEN t.path END);
@@ -231,8 +231,9 @@ BEGIN
 END
 $$;
 
--- Takes every chunk of the tasks out of reach: leased ones are taken back with their durable offsets. Their holders may still be writing,
--- so the tasks are fenced; but for the one that has just reported a failure, which has stopped. The source may have got a fresh URL at another origin meanwhile.
+-- Parks every chunk of the tasks: leased ones are taken back with their durable offsets. Their holders may still be writing, so the tasks are fenced;
+-- except for the holder of p_reported, which has just reported a failure and has stopped. The source may have got a fresh URL at another origin
+-- meanwhile.
 CREATE FUNCTION park_chunks(p_tasks bigint[], p_reported bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,8 +1,8 @@
--- Files that a sink has already (adr/0013): a task that asks for the same as one that has succeeded asks the origin whether the file is
--- unchanged, and is given the file. A task that asks for the same as one that is being fetched waits for that file.
+-- Reuse of files that a sink has already (adr/0013): a task for the same content as one that has succeeded asks the origin whether the file is
+-- unchanged, and gets the file. A task for the same content as one that is being fetched waits for that file.
 
--- What tasks must have in common to be asked for as one: the sink, the first source, and whether codings are taken off. Where a
--- resolver or the origin has a say in URLs or names, nothing is compared. It is a hash: a caller that goes by it compares the rest.
+-- A hash of what tasks must have in common to share a file: the sink, the first source, and whether codings are taken off. NULL if a resolver decides
+-- on the URLs, or the origin on the names. It is a hash: a caller that finds tasks by it compares these values too.
 CREATE FUNCTION reuse_key(g groups, p_url text, p_options jsonb) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
@@ -16,9 +16,9 @@ $$;
 CREATE FUNCTION decodes(p_options jsonb, p_group_options jsonb) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(p_options ->> 'decode', p_group_options ->> 'decode', 'false') $$;
 
--- The newest file of the sink that may be what a task asks for, as the document of the same name; NULL when there is none. It
--- doesn't contradict what the task expects. It has a strong ETag, which no other representation of the URL has, or was asked for in the same
--- way: a date may be that of another one. A hundred are looked at if need be: most of the time it is the first one.
+-- The newest file of the sink that a task may reuse, as the JSON of a `HeldFile`; NULL when there is none. It doesn't contradict what the task
+-- expects. It has a strong ETag, which no other representation of the URL has, or was asked for in the same way: a date may be that of another
+-- representation. A hundred files are checked at the most; usually the first one fits.
 CREATE FUNCTION held_file(p_task bigint, p_group_options jsonb) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -53,10 +53,10 @@ BEGIN
 END
 $$;
 
--- Of chunks that the caller has locked and is about to lease, those that are to be leased now. The others are the first ones of
--- tasks that ask for the same as a task which is under way, or as another one of these: they wait for its file, so that it is fetched
--- once. No task waits for a group that is less urgent or has a byte budget, or where a file is there to be asked about.
--- Tasks that ask for the same ask the same origin, whose lock the caller holds: two claims can't both begin.
+-- Of chunks that the caller has locked and is about to lease, returns those that are to be leased now. The others are the first chunks of tasks for
+-- the same content as a task under way, or as another task of these chunks: they wait for its file, so that it is fetched once. No task waits for a
+-- group that is less urgent or has a byte budget, or if there is a file that it may reuse. Tasks for the same content ask the same origin, whose lock
+-- the caller holds: two claims can't both begin.
 CREATE FUNCTION without_repeats(p_chunks bigint[], p_group bigint) RETURNS bigint[]
 LANGUAGE plpgsql STRICT AS $$
 DECLARE
@@ -119,9 +119,8 @@ LANGUAGE sql STABLE AS $$
     END
 $$;
 
--- Lets chunks go that wait for a task which has ended or does not get on. If its file can be used, they are told of it by their
--- leases; otherwise one of them is fetched, and the others wait for that. Costs a probe of an index where there are none. Returns
--- how many there were.
+-- Releases chunks that wait for a task which has ended or does not get on. If its file can be used, their leases name it; otherwise one of the chunks
+-- is fetched, and the others wait for that one. Costs a probe of an index where there are none. Returns how many there were.
 CREATE FUNCTION release_repeats(p_limit integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -143,7 +142,7 @@ BEGIN
     SELECT array_agg(c.id), array_agg(c.task_id) FILTER (WHERE c.task_id = ANY (v_vain)) INTO v_chunks, v_vain
     FROM ready_chunks c WHERE c.id = ANY (v_chunks) AND c.group_id = ANY (v_groups);
     IF v_chunks IS NULL THEN RETURN 0; END IF;
-    -- The origin states nothing that could be asked about: waiting for each other would only make them slow.
+    -- The origin states no validators to ask with: waiting for each other would only make the tasks slow.
     UPDATE tasks SET reuse_key = NULL WHERE id = ANY (v_vain) AND state = 'queued';
     WITH released AS (
         UPDATE ready_chunks SET status = 'ready', awaits = NULL

@@ -1,8 +1,8 @@
--- Opens a session, and says for each of its sinks which directory that has to be (`expected`; empty where nobody knows): files of one group would
--- lie in two places (I8). The directory that comes takes the place of another one where no group uses the sink, or where the operator says so
--- (p_replaced), but not before the sessions are over that reach the sink, which work in the other one, nor while a group has files there and is to get
--- more. Until then there is no session, but that sink and the name of such a worker or group. The process that had the session p_previous, if it
--- was to leave, is to leave still.
+-- Opens a session, and returns for each of its sinks the mark of its directory (`expected`; empty if it is not known): in another directory, files of
+-- one group would lie in two places (I8). A new directory takes the place of the known one if no group uses the sink, or if the operator says so
+-- (p_replaced); but not while sessions reach the sink, which work in the old directory, nor while a group has files there and is to get more. Until
+-- then no session is opened, and the sink and the name of such a worker (`other`) or group (`begun`) are returned. If the process had the session
+-- p_previous, and that was draining, the new session is draining too.
 CREATE FUNCTION open_session(
     p_worker text, p_version text, p_labels jsonb, p_slots integer, p_sinks text[], p_marks text[], p_replaced text[], p_rate bigint,
     p_previous bigint, p_ttl interval, OUT session bigint, OUT expected text[], OUT sink text, OUT other text, OUT begun text
@@ -12,7 +12,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_sinks text[];
 BEGIN
-    -- Of two that come at once, the later one sees the first.
+    -- Of two calls at once, the later one sees what the first one has done.
     PERFORM pg_advisory_xact_lock(hashtext('muster.sessions'), 0);
     INSERT INTO sinks (name, mark) SELECT u.sink, u.mark FROM unnest(p_sinks, p_marks) AS u (sink, mark) WHERE u.mark <> ''
     ON CONFLICT DO NOTHING;
@@ -64,7 +64,7 @@ BEGIN
         sink_status = CASE WHEN p_sequence > s.sequence THEN p_status ELSE s.sink_status END,
         rate_bytes = CASE WHEN p_received > 0 THEN flowed(s.rate_bytes, s.rate_at, p_received) ELSE s.rate_bytes END,
         rate_at = CASE WHEN p_received > 0 THEN statement_timestamp() ELSE s.rate_at END
-    -- What was under way when the session was ended does not bring it back.
+    -- A sync that was under way when the session was ended does not bring it back.
     WHERE s.id = p_session AND s.expires_at > 'epoch'
     RETURNING s.sequence = p_sequence, s.draining INTO is_newest, is_draining;
     IF NOT FOUND THEN RETURN; END IF;
@@ -79,7 +79,7 @@ BEGIN
             EXCEPT SELECT * FROM unnest(p_held_chunks, p_held_epochs)
         ) AS u;
         IF v_chunks IS NOT NULL THEN
-            -- What belongs to a locked group is repaired by a later sync: this one has a session to renew.
+            -- Leases of a locked group are repaired by a later sync: this sync has a session to renew.
             SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
         END IF;
         IF v_chunks IS NOT NULL THEN
@@ -103,7 +103,7 @@ BEGIN
     DELETE FROM sessions WHERE id = p_session;
     SELECT array_agg(chunk_id), array_agg(epoch) INTO v_chunks, v_epochs FROM leases WHERE session_id = p_session;
     IF v_chunks IS NOT NULL THEN
-        -- The sweep finds the others, whose session is gone.
+        -- The sweep finds the leases of locked groups, whose session is gone.
         SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
     END IF;
     IF v_chunks IS NOT NULL THEN
@@ -112,8 +112,8 @@ BEGIN
 END
 $$;
 
--- Ends sessions without a word of theirs. Their processes may go on later than anybody waits for: a worker that is leased something from now on
--- revokes them first (adr/0017).
+-- Ends sessions that did not close. Their processes may go on at any later time: a worker that is leased something from now on revokes them first
+-- (adr/0017).
 CREATE FUNCTION end_sessions(p_sessions bigint[]) RETURNS void
 LANGUAGE sql AS $$
     WITH gone AS (
@@ -126,8 +126,8 @@ LANGUAGE sql AS $$
     INSERT INTO revocations (sink, session_id) SELECT DISTINCT sink, g.id FROM gone g, unnest(g.sinks) AS sink ON CONFLICT DO NOTHING
 $$;
 
--- Ends sessions and takes back what they held, except for leases of groups whose data are in the way (`stuck`). A session row that another
--- sweeper has locked is left to it.
+-- Ends expired sessions and takes back what they held, except for leases of groups whose own data raise an error (`stuck`). A session row that
+-- another sweeper has locked is left to it.
 CREATE FUNCTION sweep_sessions(p_limit integer, p_first_chunk bigint, p_deaths integer)
 RETURNS TABLE (sessions bigint, leases bigint, stuck text[])
 LANGUAGE plpgsql AS $$
@@ -160,7 +160,7 @@ BEGIN
 END
 $$;
 
--- A heartbeat proves that a process lives, not that a transfer moves: leases without progress for so long are taken back too.
+-- A heartbeat proves that a process lives, not that a transfer moves: leases without progress for p_stall are taken back too.
 CREATE FUNCTION sweep_stalled(
     p_stall interval, p_limit integer, p_first_chunk bigint, p_deaths integer, OUT leases bigint, OUT stuck text[]
 )
@@ -173,7 +173,7 @@ BEGIN
     leases := 0;
     stuck := '{}';
     SELECT array_agg(s.chunk_id), array_agg(s.epoch) INTO v_chunks, v_epochs FROM (
-        -- Copying and verifying a very large file may be silent for long; it gets much longer.
+        -- Copying and verifying a very large file may be silent for long; it gets 36 times as long.
         SELECT chunk_id, epoch FROM leases
         WHERE progress_at < statement_timestamp() - p_stall * CASE WHEN kind = 'finalize' THEN 36 ELSE 1 END LIMIT p_limit
     ) AS s;
@@ -184,13 +184,12 @@ BEGIN
 END
 $$;
 
--- Takes back chunks that are much slower than their peers (row 32): a fetch lease that is older than p_age,
--- whose bytes came at less than a fifth of the median speed of at least two others that get on, of the same task or else of
--- the same origin, and that would need longer than p_age still. So does one after a third of p_age, where another mirror of its task has been
--- five times as fast, or is idle and was never asked: nobody knows that it is slow. The chunk goes to another worker, and to another source where
--- that may serve it. It is moved three times at the most, so that it does not go round for ever where every place is slow. What its holder writes
--- from now on reaches no file: the task is fenced (I8). Streams stay, since they can't be taken up in the middle, and
--- so does what brings all of a file that may be served once (row 22). Returns how many there were.
+-- Takes back chunks that are much slower than their peers (row 32): a fetch lease that is older than p_age, whose bytes came at less than a fifth of
+-- the median speed of at least two others that get on, of the same task or else of the same origin, and that would need longer than p_age still. A
+-- third of p_age is enough if another mirror of its task has been five times as fast, or is idle and was never asked, so that its speed is not known.
+-- The chunk goes to another worker, and to another source if that may serve it. It is moved three times at the most, so that it does not go round for
+-- ever if every place is slow. Later writes of its holder reach no file: the task is fenced (I8). Streams stay, since they can't be resumed in the
+-- middle, and so do leases that bring all of a file which may be served once (row 22). Returns how many there were.
 CREATE FUNCTION sweep_slow(p_age interval, p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -209,7 +208,7 @@ BEGIN
         WHERE s.moves < 3 AND s.age >= p_age / 3 AND s.bytes_left > s.speed * extract(epoch FROM p_age)
             AND (o.serves_again OR t.mirrors > 1 OR s.first > 0 OR s.last < t.size)
     ), sibling AS (
-        -- Of those that get on, whichever of them is looked at: one of three more does not move the median much.
+        -- The median of all leases that get on, the slow lease included: one of three more does not move it much.
         SELECT task_id, count(*) AS count, percentile_cont(0.5) WITHIN GROUP (ORDER BY speed) AS median
         FROM speed WHERE speed > 0 AND EXISTS (SELECT 1 FROM slow) GROUP BY 1
     ), neighbour AS (
@@ -246,7 +245,7 @@ BEGIN
     FROM ready_chunks r
     JOIN tasks t ON t.id = r.task_id
     LEFT JOIN LATERAL (
-        -- One that nothing was asked of, or the fastest of the others, as far as that is known.
+        -- A source that was never asked, or the fastest of the others, as far as that is known.
         SELECT s.ordinal, coalesce(s.fresh_origin_id, s.origin_id) AS origin_id FROM sources s
         WHERE s.task_id = t.id AND s.ordinal <> r.source AND t.mixes AND NOT s.dead AND s.differs_in IS DISTINCT FROM t.version
         ORDER BY s.busy_ms = 0 AND s.failures = 0 DESC, s.bytes::double precision / nullif(s.busy_ms, 0) DESC NULLS LAST, s.ordinal

@@ -1,10 +1,10 @@
 -- How a session's share of a byte budget follows what it uses (adr/0009, budgets.sql).
 
--- What a session used of its shares, by a sync, and what its shares are from now on: a row for each of its budgets.
+-- Takes in what a session used of its shares, as a sync reports it, and returns its shares from now on: a row for each of its budgets.
 --
--- For each budget that it names, the sync tells how many bytes were used (p_bytes), what rate the session kept to when it sent the sync,
--- if any (p_rates), and whether a transfer had to wait for the budget (p_waits). What an older sync than the newest one tells is counted,
--- but decides nothing, also where the share has been forgotten since: the session may keep to something else by now.
+-- For each budget that it names, the sync tells how many bytes were used (p_bytes), what rate the session kept to when it sent the sync, if any
+-- (p_rates), and whether a transfer had to wait for the budget (p_waits). The bytes of a sync that is not the newest one are counted, but it decides
+-- nothing, even if the share has been forgotten since: the session may keep to another rate by now.
 CREATE FUNCTION settle_budgets(
     p_session bigint, p_sync bigint, p_fleet_rate bigint, p_budgets text[], p_bytes bigint[], p_rates bigint[], p_waits boolean[]
 ) RETURNS TABLE (budget text, offer bigint)
@@ -23,9 +23,9 @@ BEGIN
             DELETE FROM budget_shares s WHERE s.budget = v_told.name AND s.session_id = p_session;
             CONTINUE;
         END IF;
-        -- A rate that was set while work was under way finds sessions without a share. Where a share was forgotten, in a crash or because
-        -- it was not used and the answer that said so was lost, the session still keeps to something, which counts; without leases it is
-        -- granted nothing for that, since others may have it by now.
+        -- Sessions have no share yet if the rate was set while work was under way. If a share was forgotten, in a crash or because it was not used
+        -- and the answer that said so was lost, the session still keeps to its old rate, which counts. Without leases it is offered nothing for that,
+        -- since other sessions may have it by now.
         INSERT INTO budget_shares (budget, session_id, slots, share, offer, used)
         SELECT v_told.name, s.id, s.slots, n.rate, CASE WHEN v_told.is_drawn THEN n.rate ELSE 0 END, n.rate
         FROM sessions s CROSS JOIN (SELECT greatest(0, coalesce(v_told.rate, 0)) AS rate) AS n
@@ -37,14 +37,14 @@ BEGIN
         b.had_to_wait := b.had_to_wait OR v_told.waits;
         v_elapsed := extract(epoch FROM statement_timestamp() - b.used_at)::double precision;
         IF p_sync > b.sync AND NOT v_told.is_drawn AND b.counted = 0 AND (v_elapsed >= 2 OR b.share > 0 AND v_elapsed >= 0.5) THEN
-            -- It draws from the budget no more. A session that waits for a share asks for it again and again.
+            -- The session no longer draws from the budget. A session that waits for a share keeps asking for it.
             DELETE FROM budget_shares s WHERE s.budget = b.budget AND s.session_id = p_session;
             CONTINUE;
         END IF;
         b := measured_share(b, v_elapsed);
         IF p_sync > b.sync THEN
             b.sync := p_sync;
-            -- What it keeps to by now is all that counts, or else what it is told from now on.
+            -- The rate that the session keeps to now counts, or its offer if that is more.
             b.share := greatest(b.offer, coalesce(v_told.rate, b.share));
             b := offered_share(b, v_rate);
         END IF;
@@ -85,7 +85,7 @@ LANGUAGE sql STABLE AS $$
     GROUP BY 1 ORDER BY 1
 $$;
 
--- A share with what its session used of it lately, which is not known in less than half a second.
+-- Returns a share with the recent use of its session. Measuring takes at least half a second.
 CREATE FUNCTION measured_share(b budget_shares, p_elapsed double precision) RETURNS budget_shares
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -93,7 +93,7 @@ DECLARE
 BEGIN
     IF b.share > 0 AND p_elapsed >= 0.5 THEN
         v_speed := b.counted / p_elapsed;
-        -- More does not help a session whose own gaps hold it up more than the budget does. A sync that was late is no gap.
+        -- A larger share does not help a session that is held up more by its own gaps than by the budget. A late sync is no gap.
         b.is_short := b.had_to_wait AND (b.used + v_speed) / 2 >= 0.5 * b.offer;
         b.used := greatest(v_speed, (b.used + 3 * v_speed) / 4);
         b.used_at := statement_timestamp();
@@ -104,8 +104,8 @@ BEGIN
 END
 $$;
 
--- A share with what its session is offered from now on. A session that never had to wait keeps a little more than it uses, as soon as
--- another one has use for the rest.
+-- Returns a share with the next offer to its session. A session that never had to wait keeps a little more than it uses, as soon as another session
+-- can use the rest.
 CREATE FUNCTION offered_share(b budget_shares, p_rate bigint) RETURNS budget_shares
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -129,12 +129,12 @@ BEGIN
         ELSE least(v_fair, b.offer)
     END;
     IF v_want > b.share THEN
-        -- More, as far as the others have given it back; that is certain only with the budget's lock.
+        -- The session gets more, as far as the others have given it back; that is certain only with the budget's lock.
         IF open_budget(b.budget, ARRAY[b.session_id]) THEN
             SELECT coalesce(sum(s.share), 0) INTO v_others
             FROM budget_shares s WHERE s.budget = b.budget AND s.session_id <> b.session_id;
             b.offer := greatest(b.offer, least(v_want, p_rate - v_others));
-            -- What the session used before does not say what it will make of a new share.
+            -- Earlier use does not tell how a session will use a new share.
             IF b.share = 0 AND b.offer < v_even * b.slots / 4 THEN
                 b.offer := 0;           -- no tiny shares
             ELSIF b.share = 0 THEN
@@ -149,16 +149,15 @@ BEGIN
             b.share := greatest(b.share, b.offer);
         END IF;
     ELSIF v_want < 0.97 * b.offer OR v_waits OR v_others + b.share > p_rate THEN
-        -- Small differences are left alone: what moves between sessions is used by none of them for a moment.
+        -- Small differences are left alone: a rate that moves between sessions is unused for a moment.
         b.offer := least(b.offer, v_want);
     END IF;
     RETURN b;
 END
 $$;
 
--- How much of a budget a session needs, in bytes per second: what it uses and a little more, half as much again if that was too little
--- for it, and any amount if it waits for a share. Never so little that it could not show that it needs more. p_even is an even part of
--- the rate for each slot.
+-- How much of a budget a session needs, in bytes per second: its use and a little more, half as much again if its share was too small, and any amount
+-- if it waits for a share. Never so little that it could not show that it needs more. p_even is an even part of the rate for each slot.
 CREATE FUNCTION budget_demand(b budget_shares, p_even double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
@@ -168,13 +167,13 @@ LANGUAGE sql IMMUTABLE AS $$
     END
 $$;
 
--- How much of a rate a session may have that would use any amount, in bytes per second: the rest after what the others need, and not
--- less than its slots' part if these could use more too.
+-- The part of a rate, in bytes per second, for a session that would use any amount: the rest after what the others need, and not less than its slots'
+-- part if the others could use more too.
 CREATE FUNCTION fair_share(b budget_shares, p_rate bigint, p_even double precision) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-    -- Every session is served up to one level for each of its slots, or has what it needs if that is less. In the order of what sessions
-    -- need for each slot: if the first few have what they need, the level is what these leave for each of the other slots. All numbers of
-    -- sessions are tried: the highest level is the one that comes to the rate.
+    -- Every session is served up to the same level for each of its slots, or has what it needs if that is less. Sessions are sorted by their need for
+    -- each slot. If the first k have what they need, the level is the rest of the rate, divided by the slots of the others. All k are tried: the
+    -- highest level is the one that uses up the rate.
     SELECT greatest(0, trunc(max((p_rate - met) / slots_left) * b.slots))::bigint
     FROM (
         SELECT coalesce(sum(demand) OVER (before ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS met,

@@ -5,8 +5,8 @@
 CREATE FUNCTION level_groups(p_groups bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    -- A group that returns from idle joins at the lowest service level: no credit, no penalty. What the others are charged for bytes that are
-    -- still to come does not count: it may be far more than what comes, where sizes are unknown.
+    -- A group that returns from idle joins at the lowest service level: no credit, no penalty. Charges of the others for bytes that are still to come
+    -- do not count: where sizes are unknown, they may be far too high.
     IF EXISTS (SELECT 1 FROM groups g WHERE g.id = ANY (p_groups) AND g.shares_at IS DISTINCT FROM g.priority) THEN
         UPDATE groups g
         SET shares_at = g.priority,
@@ -20,8 +20,8 @@ BEGIN
         WHERE g.id = ANY (p_groups) AND g.priority = l.priority AND g.shares_at IS DISTINCT FROM g.priority;
     END IF;
 
-    -- A group that could not be served for long, since an origin was busy or parked, is not owed all of that: no more than one large
-    -- chunk lies between a group and the next one. All groups below such a gap move together, so that they stay fair to each other.
+    -- A group that could not be served for long, since an origin was busy or parked, is not owed all of that: the gap between a group and the next
+    -- one is at most one large chunk (256 MiB). All groups below such a gap move together, so that they stay fair to each other.
     UPDATE groups g SET served = g.served + f.shift
     FROM (
         SELECT id, sum(greatest(0, gap - 268435456)) OVER (PARTITION BY priority ORDER BY served DESC, id)::bigint AS shift
@@ -35,7 +35,7 @@ BEGIN
 END
 $$;
 
--- The service level of the groups of a sink that are served now, by the least served of them; NULL where there is none.
+-- The lowest service level of the groups that share in a sink at a priority now; NULL if there is none.
 CREATE FUNCTION shared_level(p_sink text, p_priority integer) RETURNS bigint
 LANGUAGE sql STABLE AS $$
     SELECT g.served - pending_charge(g.id) / g.weight FROM groups g
@@ -43,7 +43,7 @@ LANGUAGE sql STABLE AS $$
     ORDER BY g.served LIMIT 1
 $$;
 
--- What a group is charged for bytes of its leases that are still to come.
+-- A group's charge for bytes of its leases that are still to come.
 CREATE FUNCTION pending_charge(p_group bigint) RETURNS bigint
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(sum(greatest(0, l.charged - byte_charge(l.durable - l.resume))), 0)::bigint
@@ -103,14 +103,14 @@ LANGUAGE sql STABLE AS $$
     WHERE f.ahead < f.level ORDER BY f.ahead, f.id
 $$;
 
--- What a group is charged for bytes: at least what a request costs, so that empty files don't go first for ever (I15).
+-- The charge for bytes: at least that of a request (16 KiB), so that empty files don't go first for ever (I15).
 CREATE FUNCTION byte_charge(p_bytes bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT greatest(16384, p_bytes)
 $$;
 
--- What a lease on a chunk can bring. p_mean is what files of the group have on average, if it is the first one of a file whose size is not known;
--- without that, it brings all of the chunk, or 8 MiB of a stream.
+-- The charge for a lease on a chunk: the bytes that it can bring. p_mean is the mean size of the group's files, given if the chunk is the first one
+-- of a file of unknown size. Without it, the charge is all of the chunk, or 8 MiB of a stream.
 CREATE FUNCTION chunk_charge(p_first bigint, p_last bigint, p_resume bigint, p_mean bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT byte_charge(coalesce(least(p_last, p_mean), p_first + 8388608) - p_resume)
@@ -123,8 +123,8 @@ LANGUAGE sql IMMUTABLE AS $$
         THEN g.bytes_total / nullif(g.remaining + g.succeeded + g.failed - g.unknown_tasks, 0) END
 $$;
 
--- Sets right what groups were charged for leases on tasks that are taken back now: they brought what is durable. The caller
--- holds the locks of the groups.
+-- Corrects the charges of groups for leases on tasks that are taken back now, by the bytes that are durable. The caller holds the locks of the
+-- groups.
 CREATE FUNCTION settle_charges(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,17 +1,17 @@
--- Verbs on whole groups go in slices (adr/0015): a group of millions of tasks is moved by many short transactions, so that no other
--- transaction waits for its row for long. A verb does to a slice what it does to some tasks by their keys.
+-- Verbs on whole groups run in slices (adr/0015): a group of millions of tasks is moved by many short transactions, so that no other transaction
+-- waits for its row for long. A slice is the verb on some tasks by their keys.
 --
--- The first slice writes the wish into the group. From that commit on nothing of the group is granted that the wish forbids, and later
--- slices go on only while the group still wants the same. The last slice is the verb on all of the group, which has little left to do by then. The
--- request drives it; when that dies, the sweep does.
+-- The first slice writes the wish into the group. From that commit on no lease of the group is granted that the wish forbids, and later slices go on
+-- only while the group still wants the same. The last slice is the verb on all of the group, which has little left to do by then. The request drives
+-- the slices; if it dies, the sweep does.
 
--- Does the next part of a verb on a whole group: to p_limit tasks, or to all that is left when that is no more. p_place is the place of
--- a state in verb_states, 0 for the first slice, and p_after the last task of this state that was looked at: a slice that began at
--- the beginning each time would pass by all that was moved before. The slice after this one begins at `place` and `last`.
+-- Does the next part of a verb on a whole group: to p_limit tasks, or to all that is left when that is no more. p_place is the place of a state in
+-- verb_states, 0 for the first slice, and p_after the last task of this state that was looked at: a slice that began at the beginning each time would
+-- scan all rows that were moved before. The slice after this one begins at `place` and `last`.
 --
--- It is done when nothing is left, or when something else is wished by now.
+-- It is done when nothing is left, or when the group has another wish by now.
 --
--- A group that another transaction keeps locked fails the statement (lock_not_available): what is wished of it is kept then (keep_wish).
+-- A group that another transaction keeps locked fails the statement (lock_not_available): the caller then keeps the wish (keep_wish).
 CREATE FUNCTION verb_slice(p_group bigint, p_verb text, p_place integer, p_after bigint, p_limit integer)
 RETURNS TABLE (changed bigint, place integer, last bigint, is_done boolean)
 LANGUAGE plpgsql
@@ -31,7 +31,7 @@ BEGIN
     is_done := true;
     SELECT * INTO g FROM groups WHERE id = p_group FOR NO KEY UPDATE;
     IF p_place = 0 THEN v_verb := take_wish(p_group, p_verb); END IF;
-    -- A cancel is followed by a removal alone, and a removal by nothing.
+    -- Only a removal can follow a cancel, and no other verb can follow a removal.
     IF g.id IS NULL OR is_removing(g) AND wish_rank(v_verb) < 2 OR is_cancelling(g) AND wish_rank(v_verb) < 1 THEN
         RETURN NEXT;
         RETURN;
@@ -52,7 +52,7 @@ BEGIN
         IF v_verb IN ('remove', 'remove_files') THEN
             PERFORM leave_chains(p_group);
         END IF;
-        -- Nothing is added any more to what is to be cancelled.
+        -- No more tasks are added to a group that is to be cancelled.
         UPDATE groups
         SET desired = CASE v_verb WHEN 'resume' THEN 'run' ELSE v_verb END,
             state = CASE WHEN v_verb = 'cancel' THEN 'sealed' ELSE state END
@@ -71,7 +71,7 @@ BEGIN
         last := 0;
         EXIT WHEN place > cardinality(v_states);
     END LOOP;
-    -- What has come into one of the states behind this one's back is found by going round again.
+    -- Tasks that have come into a state after it was scanned are found by going round again.
     IF place > cardinality(v_states) THEN
         place := 1;
     END IF;
@@ -81,7 +81,7 @@ BEGIN
 END
 $$;
 
--- Keeps what is wished of all of a group until the sweep can lock it. Only what is as strong takes the place of an earlier wish.
+-- Keeps a verb on a whole group until the sweep can lock the group. It replaces an earlier wish only if it is as strong.
 CREATE FUNCTION keep_wish(p_group bigint, p_verb text) RETURNS void
 LANGUAGE sql
 SET lock_timeout = '1s'
@@ -91,7 +91,7 @@ AS $$
         WHERE wish_rank(excluded.verb) >= wish_rank(w.verb)
 $$;
 
--- What is to be done to a group whose lock is held now: the verb, or a stronger one that was wished while it was locked.
+-- The verb for a group whose lock is held now: p_verb, or a stronger one that was kept while the group was locked. Deletes the kept wish.
 CREATE FUNCTION take_wish(p_group bigint, p_verb text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -102,7 +102,7 @@ BEGIN
 END
 $$;
 
--- What was wished of a group while it was locked; nothing otherwise.
+-- The wish that was kept while a group was locked; empty if there is none.
 CREATE FUNCTION wished_of(g groups) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -116,8 +116,8 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN p_verb IN ('remove', 'remove_files') THEN 2 WHEN p_verb = 'cancel' THEN 1 ELSE 0 END
 $$;
 
--- Does to all of a group, or to the tasks with these keys, what the verb means, in one transaction. Returns how many tasks were
--- changed; NULL when they can't be retried before the cancel of their group is through.
+-- Applies a verb to a whole group, or to the tasks with these keys, in one transaction. Returns how many tasks were changed; NULL when they can't be
+-- retried before the cancel of their group is through.
 CREATE FUNCTION apply_verb(p_group bigint, p_verb text, p_keys text[]) RETURNS bigint
 LANGUAGE plpgsql
 SET lock_timeout = '1s'
@@ -143,7 +143,7 @@ BEGIN
 END
 $$;
 
--- The states in which a verb changes tasks, those first in which workers hold leases.
+-- The states in which a verb changes tasks; states with leases come first.
 CREATE FUNCTION verb_states(p_verb text) RETURNS text[]
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE p_verb
@@ -167,9 +167,9 @@ LANGUAGE sql IMMUTABLE AS $$
     END
 $$;
 
--- Goes on with a verb on a whole group that no request drives any more, or that has something to do again: a file of a paused group that
--- was to be put in place, and has to be fetched again after all. A group that another transaction has locked is left to it, and p_skipped
--- groups are passed by. Returns how many tasks were changed; NULL when there was no such group, or its own data are in the way (`stuck`).
+-- Goes on with a verb on a whole group that no request drives any more, or that has work again: the file of a paused group that was to be put in
+-- place may have to be fetched again. Groups that another transaction has locked are left to it, and p_skipped groups are skipped. Returns how many
+-- tasks were changed; NULL when there was no such group, or its own data raise an error (`stuck`).
 CREATE FUNCTION sweep_wishes(p_limit integer, p_skipped bigint[], OUT count bigint, OUT stuck bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -183,7 +183,7 @@ BEGIN
     IF FOUND THEN
         SELECT w.verb, s.changed, s.is_done INTO v_verb, count, v_is_done
         FROM wishes w, verb_slice(g.id, w.verb, 0, 0, p_limit) AS s WHERE w.group_id = g.id;
-        -- The others go on by what the group says then; `run` says nothing of tasks that are paused still.
+        -- Other verbs go on by groups.desired. `run` does not say that some tasks are still paused, so a resume is kept.
         IF v_verb = 'resume' AND NOT v_is_done THEN PERFORM keep_wish(g.id, v_verb); END IF;
         RETURN;
     END IF;

@@ -39,7 +39,7 @@ BEGIN
     SELECT coalesce(cardinality(v_slots), 0) - count(*) INTO v_left FROM leases l
     WHERE l.shrink_to < l.last AND l.shrink_asked_at > statement_timestamp() - interval '5 s';
 
-    -- 3. The worst first, each as it is by now.
+    -- 3. The worst first, read again after the locks.
     FOR v_row IN
         SELECT s.*, l.epoch FROM stragglers(v_sinks, p_fleet_rate, p_minimum, p_waste, v_chunks) AS s
         JOIN leases l ON l.chunk_id = s.chunk_id
@@ -115,23 +115,23 @@ BEGIN
 END
 $$;
 
--- So many bytes, or what a lease brings in so many seconds where that is less, in steps of 64 KiB from 1 MiB on, the least that a chunk may be set
--- to: where a connection is slow, chunks are small, or a file would come by fewer connections than there are.
+-- p_bytes, or what a lease brings in p_seconds if that is less, in steps of 64 KiB from 1 MiB on, the least that a chunk may be set to. Where a
+-- connection is slow, chunks are small: a file would come by fewer connections than there are otherwise.
 CREATE FUNCTION at_most(p_bytes bigint, p_speed double precision, p_seconds integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT least(p_bytes, greatest(1048576, (p_speed * p_seconds)::bigint / 65536 * 65536))
 $$;
 
--- Into what a lease is divided that brings all of a file: chunks of ten seconds, or shorter ones where there are places for more, of which each has its
--- share then.
+-- The size of the chunks into which a lease is divided that brings all of a file: ten seconds of its speed, or less if there are more idle places, so
+-- that each has its share.
 CREATE FUNCTION tile_of(l leases, p_place bigint, p_speed double precision, p_places integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT least(at_most(l.tile, p_speed, 10), greatest(1048576, ((l.last - p_place) / (p_places + 1) + 65535) / 65536 * 65536))
 $$;
 
--- Asks the holder of a chunk to end it where it and a helper at the typical speed would be through at the same time; one that brings all of a
--- file, a chunk from where it is (`tile_of`), with so many places idle. One that needs long for p_unit goes by a sixteenth of that: what it keeps is what the
--- others wait for.
+-- Asks the holder of a chunk to end it where it and a helper of typical speed would be through at the same time. A lease that brings all of a file is
+-- to end a chunk (`tile_of`) from where it is; p_places are idle. A holder that needs more than 8 s for p_unit goes by a sixteenth of that, since the
+-- others wait for what it keeps.
 CREATE FUNCTION ask_to_shrink(
     p_chunk bigint, p_place bigint, p_speed double precision, p_typical double precision, p_unit bigint, p_minimum bigint, p_places integer
 ) RETURNS void
@@ -151,8 +151,7 @@ BEGIN
 END
 $$;
 
--- Takes a chunk back from a silent holder. The bytes since its last report are wasted (I16). What it writes from now on reaches no file
--- (I8).
+-- Takes a chunk back from a silent holder. The bytes since its last report are wasted (I16). Its later writes reach no file (I8).
 CREATE FUNCTION take_from_silent(p_chunk bigint, p_epoch bigint, p_first_chunk bigint, p_deaths integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -166,12 +165,12 @@ $$;
 -- The fetch leases in some sinks that an idle session would help, and how: by taking the tail (`shrink`), by fetching the rest too
 -- (`double`), or by taking over from a silent holder (`take`). Of p_chunks alone, if they are given.
 --
--- A holder is silent if it was asked ten seconds ago and has not been heard of since: a holder that is asked syncs at once. Or if its session is
--- (`is_silent`). As with slow chunks (`sweep_slow`), no chunk goes round for ever.
+-- A holder is silent if it was asked ten seconds ago and has not synced since (a holder that is asked syncs at once), or if its session is silent
+-- (`is_silent`). As with slow chunks (`sweep_slow`), a chunk is moved three times at the most.
 --
--- Help is worth it if it saves two seconds and a third of the time that the lease still needs; a new connection costs a second. A lease that
--- brings all of a file is divided, if its origin serves another request, unless it is through in a second: what is on its way is lost. Where a
--- byte budget sets the pace, the lease has to be slower than others besides: more connections bring nothing there.
+-- Help is worth it if it saves two seconds and a third of the time that the lease still needs; a new connection costs a second. A lease that brings
+-- all of a file is divided, if its origin serves another request, unless it is through in a second: bytes in flight are lost. If a byte budget sets
+-- the pace, the lease also has to be slower than others: more connections bring nothing there.
 CREATE FUNCTION stragglers(
     p_sinks text[], p_fleet_rate bigint, p_minimum bigint, p_waste double precision, p_chunks bigint[]
 ) RETURNS TABLE (
@@ -221,15 +220,15 @@ LANGUAGE sql STABLE AS $$
             AND is_awake(o)
             AND (p.speed < p.typical * 2 / 3
                 OR p_fleet_rate IS NULL AND o.bytes_per_second IS NULL AND g.bytes_per_second IS NULL AND g.timetable IS NULL)
-            -- An idle session first takes what no session has begun.
+            -- An idle session first takes chunks that no session has begun.
             AND NOT EXISTS (
                 SELECT 1 FROM ready_chunks c WHERE c.group_id = l.group_id AND c.origin_id = l.origin_id AND c.status = 'ready')
     ) AS s
     WHERE s.remedy IS NOT NULL
 $$;
 
--- Whether half of the life of a session is over since it was heard of: it syncs three times in it. Ten seconds at least, or a moment of trouble would
--- cost a fence.
+-- Whether a session has not synced for half of its time to live, in which it syncs three times; and for ten seconds at least, or a short disturbance
+-- would cost a fence.
 CREATE FUNCTION is_silent(s sessions) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT s.seen_at < statement_timestamp() - greatest(interval '10 s', (s.expires_at - s.seen_at) / 2)
@@ -238,7 +237,7 @@ $$;
 -- How far a fetch lease is by now (`place`), its speed and the typical speed of its group's leases, in bytes per second, and how many
 -- seconds it still needs. Reports come every few seconds: the bytes since the last one are estimated, unless it was due long ago.
 --
--- OFFSET 0 keeps each value from being computed again wherever it is used: this is asked of every lease there is.
+-- OFFSET 0 has each value computed once, wherever it is used: this runs for every lease.
 CREATE FUNCTION lease_pace(l leases, g groups)
 RETURNS TABLE (place bigint, speed double precision, typical double precision, needs double precision)
 LANGUAGE sql STABLE AS $$
@@ -263,9 +262,9 @@ LANGUAGE sql STABLE AS $$
     ) AS p
 $$;
 
--- A holder has agreed that its chunk ends at p_end, or has refused by an end that is not nearer. The tail is ready for others, so that
--- the chunks tile as before (I3). Its request has brought p_speed bytes a second, if any have come. Returns whether the end is nearer; NULL if the lease is
--- not the session's any more. Harmless when repeated.
+-- A holder has agreed that its chunk ends at p_end, or has refused by an end that is not nearer. The tail becomes ready for others, so that the
+-- chunks tile as before (I3). p_speed is what its request has brought, in bytes per second; NULL if nothing has come. Returns whether the end is
+-- nearer; NULL if the lease is not the session's any more. Harmless when repeated.
 CREATE FUNCTION report_shrunk(p_session bigint, p_chunk bigint, p_epoch bigint, p_end bigint, p_speed bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -275,7 +274,8 @@ BEGIN
     UPDATE leases SET shrink_to = CASE WHEN p_end < shrink_to THEN shrink_to END, stated_speed = coalesce(p_speed, stated_speed)
     WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session RETURNING * INTO l;
     IF NOT FOUND THEN RETURN NULL; END IF;
-    -- Only where others may fetch the rest, and never below what is durable (I4). What was said before a part was given back says nothing of that.
+    -- Only where others may fetch the rest, and never below what is durable (I4). An answer from before a part was given back does not apply to that
+    -- part.
     IF l.kind <> 'fetch' OR p_end <= l.first OR p_end < l.durable OR (p_end >= l.last) IS NOT FALSE OR l.shrink_asked_at = 'infinity'
         OR NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = l.task_id AND t.planned AND t.rung = 'chunks')
     THEN RETURN false; END IF;

@@ -1,5 +1,5 @@
--- What people and services ask of groups and tasks, at any moment. A wish that arrives in the middle of a transition is kept in
--- tasks.desired (adr/0010). How a verb gets through a large group stands in slices.sql.
+-- The verbs of users and services on groups and tasks, at any moment. A wish that arrives in the middle of a transition is kept in tasks.desired
+-- (adr/0010). How a verb gets through a large group is in slices.sql.
 
 -- Makes the number of the group's tasks final.
 CREATE FUNCTION seal_group(p_group bigint) RETURNS void
@@ -21,7 +21,7 @@ DECLARE
     v_tasks bigint[];
 BEGIN
     PERFORM id FROM groups WHERE id = p_group FOR NO KEY UPDATE;
-    -- What came before the pause says nothing of what comes after it.
+    -- The speed before the pause says nothing of the speed after it.
     UPDATE groups SET desired = 'pause', rate_bytes = 0 WHERE id = p_group AND p_keys IS NULL AND state IN ('open', 'sealed');
     UPDATE tasks SET desired = 'pause' WHERE id = ANY (chosen_tasks(p_group, p_keys, '{finalizing}'));
     v_tasks := chosen_tasks(p_group, p_keys, '{queued}');
@@ -42,8 +42,8 @@ BEGIN
     UPDATE tasks SET desired = 'run' WHERE id = ANY (chosen_tasks(p_group, p_keys, '{finalizing}')) AND desired = 'pause';
     GET DIAGNOSTICS v_wishes = ROW_COUNT;
     v_tasks := chosen_tasks(p_group, p_keys, '{paused}');
-    -- A task that is resumed by name goes on although the group as a whole was paused: then only the others stay paused. Where there is
-    -- no such task, nothing is resumed.
+    -- A task that is resumed by name goes on even if the group as a whole was paused: then only the others stay paused. If there is no such task,
+    -- nothing is resumed.
     UPDATE groups SET desired = 'run'
     WHERE id = p_group AND desired = 'pause' AND (p_keys IS NULL OR v_wishes > 0 OR cardinality(v_tasks) > 0);
     UPDATE tasks SET state = 'queued', desired = 'run' WHERE id = ANY (v_tasks);
@@ -80,16 +80,16 @@ BEGIN
 END
 $$;
 
--- Puts failed tasks back with what they had, every source usable again and the time for them given anew. A group that had
--- finished opens its next generation. It gets its time anew too, and so does a group whose time was over. A group that had failed for
--- tasks which were removed since opens it as well, and ends in it as those say that are left. Returns how many tasks were put back.
+-- Puts failed tasks back with the bytes that they had. All their sources are usable again, and their time limits begin anew. A finished group opens
+-- its next generation and its time limit begins anew, as does that of a group whose deadline had passed. A group that had failed because of tasks
+-- that were removed since opens its next generation too, and ends by the tasks that are left. Returns how many tasks were put back.
 CREATE FUNCTION retry_group(p_group bigint, p_keys text[]) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_tasks bigint[];
     v_state text;
 BEGIN
-    -- What is to be cancelled or removed is not tried again.
+    -- A group that is to be cancelled or removed is not retried.
     SELECT g.state INTO v_state FROM groups g
     WHERE g.id = p_group AND NOT is_cancelling(g) AND NOT is_removing(g) FOR NO KEY UPDATE;
     IF NOT FOUND THEN RETURN 0; END IF;
@@ -102,7 +102,7 @@ BEGIN
             THEN 'finalizing' ELSE 'queued' END,
         desired = 'run', run = run + 1, attempts = 0, restarts = 0, clean = false, finished_at = NULL,
         deadline_at = statement_timestamp() + time_limit,
-        -- It says nothing of what comes now: the origin is asked in another way, perhaps. The attempts tell of it.
+        -- The old failure says nothing of the retry, which may ask the origin in another way. The attempts keep it.
         failure_kind = NULL, failure_detail = NULL, failure_at = NULL, failure_status = NULL, failure_source = NULL, failure_request = NULL
     WHERE id = ANY (v_tasks);
     UPDATE ready_chunks SET status = 'ready', not_before = NULL, attempts = 0, deaths = 0, moves = 0
@@ -159,7 +159,7 @@ BEGIN
 END
 $$;
 
--- A plain GET that was stopped in the middle and can't be gone on with: its next content version begins at the start.
+-- Starts tasks over whose plain GET was stopped in the middle and can't be resumed: their next content version begins at the start.
 CREATE FUNCTION restart_plain(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -175,8 +175,8 @@ BEGIN
 END
 $$;
 
--- The tasks that a verb means: all of the group's in some states, or those with the keys. The caller has locked the group. Two statements,
--- since one plan can't do for both; each key is looked for by its index, however few tasks there were when the plan was made.
+-- The tasks that a verb applies to: all tasks of the group in some states, or those of them with the keys. The caller has locked the group. Two
+-- statements, since one plan can't be good for both; each key is looked for by its index, however few tasks there were when the plan was made.
 CREATE FUNCTION chosen_tasks(p_group bigint, p_keys text[], p_states text[]) RETURNS bigint[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -202,7 +202,7 @@ LANGUAGE sql AS $$
             count(*) FILTER (WHERE state = 'paused') AS paused, count(*) FILTER (WHERE state = 'finalizing') AS finalizing,
             count(*) FILTER (WHERE state = 'succeeded') AS succeeded, count(*) FILTER (WHERE state = 'failed') AS failed,
             count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
-            -- What was cancelled has left the bytes already.
+            -- Cancelled tasks are not in the counts of bytes any more.
             coalesce(sum(bytes_done) FILTER (WHERE state <> 'cancelled'), 0)::bigint AS done,
             coalesce(sum(size) FILTER (WHERE state <> 'cancelled'), 0)::bigint AS total,
             count(*) FILTER (WHERE state NOT IN ('failed', 'cancelled') AND size IS NULL) AS unknown

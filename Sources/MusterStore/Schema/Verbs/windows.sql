@@ -1,6 +1,6 @@
 -- When a group may run, and how fast.
 
--- Whether fetching may be leased for the group. What is fetched already may be put in place at any time.
+-- Whether fetches may be leased for the group. Complete files may be put in place at any time.
 CREATE FUNCTION group_may_run(g groups) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT g.desired = 'run' AND NOT g.held AND NOT (g.overdue AND g.deadline_action = 'fail')
@@ -11,8 +11,8 @@ LANGUAGE sql STABLE AS $$
         END
 $$;
 
--- Why the group's hours can't be read: its window, or an entry of its timetable. NULL when they can, and where it has none. A group whose
--- hours can't be read does not run, and stops no other one (I19).
+-- Why the group's window or an entry of its timetable can't be read; NULL when they can, or when it has none. A group whose hours can't be read does
+-- not run, and does not stop other groups (I19).
 CREATE FUNCTION hours_flaw(g groups) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -30,8 +30,8 @@ EXCEPTION WHEN data_exception THEN
 END
 $$;
 
--- Whether a window of local time is open, now or at another moment. Local time jumps where clocks are changed: what lies between is left
--- out, or comes twice.
+-- Whether a window of local time is open, now or at another moment. Local time jumps where clocks are changed: the time between is left out, or comes
+-- twice.
 CREATE FUNCTION is_open(
     p_from time, p_to time, p_zone text, p_moment timestamptz DEFAULT statement_timestamp()
 ) RETURNS boolean
@@ -43,7 +43,7 @@ LANGUAGE sql STABLE AS $$
     END
 $$;
 
--- When it is that time of day next, in a time zone.
+-- The next moment at which it is this time of day in a time zone.
 CREATE FUNCTION next_time(p_time time, p_zone text, p_moment timestamptz DEFAULT statement_timestamp()) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
     SELECT ((p_moment AT TIME ZONE p_zone)::date + p_time
@@ -51,7 +51,7 @@ LANGUAGE sql STABLE AS $$
         AT TIME ZONE p_zone
 $$;
 
--- How many bytes per second the group may have now; NULL means as many as come.
+-- How many bytes per second the group may have now; NULL: no limit.
 CREATE FUNCTION group_rate(g groups) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -77,9 +77,9 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT g.desired IN ('remove', 'remove_files')
 $$;
 
--- Takes back what is fetched for groups that may not run any more, since their window has closed or they were told to wait for
--- others: what is durable is kept, and no try is counted. Their files are put in place all the same. What a holder writes from now on
--- reaches no file (I8). Groups that another transaction has locked are left for the next round. Returns how many leases there were.
+-- Takes back the fetches of groups that may not run any more, since their window has closed or they were told to wait for other groups: durable bytes
+-- are kept, and no try is counted. Complete files are still put in place. Later writes of the holders reach no file (I8). Groups that another
+-- transaction has locked are left for the next round. Returns how many leases there were.
 CREATE FUNCTION recall_leases(p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
