@@ -108,9 +108,9 @@ BEGIN
 END
 $$;
 
--- A bound of tries for each source as one for so many of them.
+-- A bound of tries for each source as one for so many of them; NULL for no bound, which `least` would pass over.
 CREATE FUNCTION for_each(p_tries integer, p_sources integer) RETURNS integer
-LANGUAGE sql IMMUTABLE AS $$ SELECT least(p_tries::bigint * p_sources, 2147483647)::integer $$;
+LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT least(p_tries::bigint * p_sources, 2147483647)::integer $$;
 
 -- A failure of a fetch, whose tries go round the sources of its task: each of them has as many as the only one of another task (I12).
 CREATE FUNCTION going_round(f failure, l leases, t tasks) RETURNS failure
