@@ -45,6 +45,8 @@ let nioHPACK = Target.Dependency.product(name: "NIOHPACK", package: "swift-nio-h
 let serviceLifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let structuredFields = Target.Dependency.product(
+    name: "RawStructuredFieldValues", package: "swift-http-structured-headers")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
 let package = Package(
@@ -59,6 +61,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
         .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0"),
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-structured-headers", exact: "1.7.0"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-http2", exact: "1.46.0"),
@@ -80,7 +83,7 @@ let package = Package(
         library("MusterSystem", ["CEventFD", system]),
 
         // What the domain is made of, and what its parts say to each other.
-        library("MusterCore", []),
+        library("MusterCore", [structuredFields]),
         library("MusterAPI", ["MusterCore"]),
 
         // The outside world, one target each.

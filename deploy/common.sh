@@ -48,12 +48,12 @@ bench_packages=(curl aria2 wget2 axel lftp rclone openssl)
 guard_packages=(strace valgrind)
 # Checks the formal model, and what it needs to compile it.
 model_packages=(spin gcc libc6-dev)
-# Other people's verifiers of what Muster sends.
-python_packages=(standardwebhooks==1.1.0 cloudevents==2.2.0)
+# Verifiers of what Muster sends and of what its API takes, by other people.
+python_packages=(standardwebhooks==1.1.0 cloudevents==2.2.0 schemathesis==4.32.5)
 
 # Installs the Python packages into an environment of their own, where the tests find them: DIRECTORY/bin/python3.
 install_python_packages() { # directory
-    local probe='import standardwebhooks, cloudevents.core.bindings.http'
+    local probe='import standardwebhooks, cloudevents.core.bindings.http, schemathesis'
     "$1/bin/python3" -c "$probe" 2>/dev/null && return
     rm -rf "$1"
     # The system's own first: it is the one that python3-venv belongs to.

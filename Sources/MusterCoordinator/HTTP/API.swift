@@ -1,3 +1,4 @@
+import HTTPTypes
 import Hummingbird
 import Logging
 import MusterAPI
@@ -18,7 +19,7 @@ struct API: Sendable {
 
     /// The router of all paths.
     func router() -> Router<BasicRequestContext> {
-        let router = Router(context: BasicRequestContext.self)
+        let router = Router(context: BasicRequestContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: ProblemMiddleware(own: configuration.ownProcess, metrics: metrics, logger: logger))
         router.add(
             middleware: StrangerMiddleware(
@@ -56,6 +57,24 @@ struct API: Sendable {
 
         let worker = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .worker))
         SessionRoutes(syncs: syncs).add(to: worker)
+        Self.refuseOtherMethods(of: router)
         return router
+    }
+
+    private static let methods: Set<HTTPRequest.Method> = [.get, .head, .post, .put, .patch, .delete, .options, .trace]
+
+    /// Answers the methods that a path does not have with 405 and those that it has (RFC 9110 §15.5.6).
+    private static func refuseOtherMethods(of router: Router<BasicRequestContext>) {
+        for (path, routes) in Dictionary(grouping: router.routes, by: \.path.description) {
+            let known = Set(routes.map(\.method))
+            let allowed = known.map(\.rawValue).sorted().joined(separator: ", ")
+            for method in methods.subtracting(known) {
+                router.on(RouterPath(path), method: method) { _, _ in
+                    var answer = Answer.problem(Problem(.methodNotAllowed, "this path has \(allowed)"))
+                    answer.headers[.allow] = allowed
+                    return answer
+                }
+            }
+        }
     }
 }

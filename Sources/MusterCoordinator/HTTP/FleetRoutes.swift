@@ -21,7 +21,7 @@ struct FleetRoutes: Sendable {
 
     private func workers(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let limit = try request.pageLimit()
-        let after = try request.query("after").map { text throws(Problem) in try Self.place(text) }
+        let after = try request.query("after").map(Self.place)
         let sessions = try await store.workers(after: after, limit: limit)
         let last = sessions.count == Int(limit) ? sessions.last : nil
         return try Answer.json(
@@ -36,10 +36,10 @@ struct FleetRoutes: Sendable {
             Page(items: origins.map { OriginDocument($0, cap: maxConnectionsPerOrigin) }, next: next))
     }
 
-    /// Where a page of workers ended: a name and a session. Names have no colon.
-    private static func place(_ text: String) throws(Problem) -> (worker: String, session: SessionID) {
+    /// Where a page of workers ended: a name and a session. Names have no colon; a name alone is before all of its sessions.
+    private static func place(_ text: String) -> (worker: String, session: SessionID) {
         guard let colon = text.lastIndex(of: ":"), let session = Int64(text[text.index(after: colon)...]) else {
-            throw Problem(.invalidRequest, "after must be the next of the page before")
+            return (text, SessionID(0))
         }
         return (String(text[..<colon]), SessionID(session))
     }

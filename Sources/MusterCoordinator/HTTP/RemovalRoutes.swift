@@ -15,7 +15,11 @@ struct RemovalRoutes: Sendable {
             return try Answer.json(Page(items: removals.map { RemovalDocument($0) }, next: next))
         }
         group.get("removals/:name") { _, context in
-            try Answer.json(try await RemovalDocument(try context.path("name"), store))
+            let name = try context.path("name")
+            guard NameRule.accepts(name) else {
+                throw Problem(.invalidRequest, "the name of a group \(NameRule.explanation)")
+            }
+            return try Answer.json(try await RemovalDocument(name, store))
         }
     }
 }

@@ -24,7 +24,7 @@ struct SessionRoutes: Sendable {
 
     private func session(_ context: some RequestContext) throws(Problem) -> SessionID {
         guard let id = Int64(try context.path("id")), id > 0 else {
-            throw Problem(.sessionNotFound, "open a new session")
+            throw Problem(.invalidRequest, "the id of a session is a number of 64 bits above 0")
         }
         return SessionID(id)
     }

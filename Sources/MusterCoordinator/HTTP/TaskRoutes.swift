@@ -59,17 +59,14 @@ struct TaskRoutes: Sendable {
     private func list(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let name = try context.path("name")
         let limit = try request.pageLimit()
+        let state = try request.query("state", as: TaskState.self)
+        let after = TaskID(try request.query("after", in: 0...Int64.max, default: 0))
         if try request.flag("trouble") {
-            guard try request.query("state", as: TaskState.self) == nil, try request.query("after") == nil else {
-                throw Problem(
-                    .invalidRequest, "the tasks in trouble have neither a state nor a next page", pointer: "/trouble")
-            }
             let tasks = try await store.tasksInTrouble(of: name, limit: limit)
+                .filter { $0.id > after && (state == nil || $0.state == state) }
             return try Answer.json(Page(items: try await progress.documents(tasks, of: name), next: nil))
         }
-        let after = try request.query("after", in: 0...Int64.max, default: 0)
-        let tasks = try await store.tasks(
-            of: name, state: try request.query("state", as: TaskState.self), after: TaskID(after), limit: limit)
+        let tasks = try await store.tasks(of: name, state: state, after: after, limit: limit)
         return try Answer.json(
             Page(
                 items: try await progress.documents(tasks, of: name),

@@ -1,3 +1,5 @@
+import RawStructuredFieldValues
+
 /// The digests of the whole representation that an origin states beside it (range contract, row 35).
 ///
 /// Three generations of fields say the same, and where they contradict each other the newest one counts:
@@ -40,11 +42,22 @@ public struct StatedDigests: Hashable, Sendable {
     }
 
     private static func representationDigests(_ lines: [String]) -> [DigestAlgorithm: ContentDigest] {
-        guard let dictionary = StructuredDictionary(lines) else { return [:] }
+        guard lines.lazy.map(\.utf8.count).reduce(0, +) <= Limits.headerBytes else { return [:] }
+        var parser = StructuredFieldValueParser(Array(lines.joined(separator: ", ").utf8))
+        // RFC 9651 §4.2: a field that breaks the grammar anywhere is ignored as a whole.
+        guard let members = try? parser.parseDictionaryFieldValue() else { return [:] }
         var digests: [DigestAlgorithm: ContentDigest] = [:]
+<<<<<<< HEAD
         for (key, text) in dictionary.byteSequences {
             // The registry's names are in lower case here, and each algorithm has a single name.
             guard let algorithm = algorithm(key) else { continue }
+=======
+        for (key, member) in members {
+            // The names of the registry are in lower case here, and one algorithm has one name.
+            guard let algorithm = algorithm(key), case .item(let item) = member,
+                case .undecodedByteSequence(let text) = item.rfc9651BareItem
+            else { continue }
+>>>>>>> origin/main
             digests[algorithm] = digest(algorithm, base64: text[...])
         }
         return digests
@@ -79,8 +92,13 @@ public struct StatedDigests: Hashable, Sendable {
     }
 
     private static func digest(_ algorithm: DigestAlgorithm, base64: Substring) -> ContentDigest? {
+<<<<<<< HEAD
         // A text that is too long is not decoded.
         guard base64.utf8.count <= algorithm.hexadecimalDigits, let bytes = Base64.decode(base64.utf8),
+=======
+        // Decoding nothing that is too long anyway.
+        guard base64.utf8.count <= algorithm.hexadecimalDigits, let bytes = Base64.decode(base64),
+>>>>>>> origin/main
             bytes.count * 2 == algorithm.hexadecimalDigits
         else { return nil }
         return ContentDigest(algorithm: algorithm, bytes: bytes)

@@ -108,9 +108,9 @@ BEGIN
 END
 $$;
 
--- A bound of tries per source, multiplied by the number of sources.
+-- A bound of tries per source, multiplied by the number of sources; NULL for no bound, which `least` would ignore.
 CREATE FUNCTION for_each(p_tries integer, p_sources integer) RETURNS integer
-LANGUAGE sql IMMUTABLE AS $$ SELECT least(p_tries::bigint * p_sources, 2147483647)::integer $$;
+LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT least(p_tries::bigint * p_sources, 2147483647)::integer $$;
 
 -- Multiplies the bounds of tries of a failed fetch by the sources that its tries go round: each source has as many tries as the only source of
 -- another task (I12).

@@ -1,0 +1,48 @@
+import FoundationEssentials
+import MusterTestSupport
+import SystemPackage
+import Testing
+
+extension EndToEnd {
+    /// The API beside its description, `openapi.yaml`, as another program reads it: PyPI's `schemathesis`.
+    @Suite struct APIDescription {
+        /// Requests that the description allows are taken, others are refused, and answers are what it says, by all checks of that program.
+        @Test(.enabled(if: PythonPackages.interpreter() != nil, "deploy/test.sh installs the packages"))
+        func everyOperationKeepsToItsDescription() async throws {
+            let python = try #require(PythonPackages.interpreter())
+            let directory = try TemporaryDirectory()
+            try Data(Self.hooks.utf8).write(to: URL(filePath: directory.path.appending("description_hooks.py").string))
+            var random = SeededGenerator.forTest()
+            let seed = UInt32.random(in: 0...UInt32.max, using: &random)
+            try await Fleet.run { fleet in
+                let url = await fleet.coordinators[0].url
+                let process = try await TestProcess.start(
+                    python,
+                    arguments: [
+                        "-m", "schemathesis.cli", "run", "\(url)/openapi.yaml", "--checks", "all", "--phases",
+                        "examples,coverage", "--max-examples", "10", "--seed", "\(seed)", "--no-color",
+                    ],
+                    environment: [
+                        "SCHEMATHESIS_HOOKS": "description_hooks", "PYTHONPATH": directory.path.string,
+                    ],
+                    workingDirectory: directory.path)
+                let end = try await process.waitForExit(limit: .seconds(300))
+                #expect(end == .exited(0), "\(process.standardOutput)\n\(process.standardError)")
+                print("schemathesis: \(process.standardOutput.split(separator: "\n").last ?? "")")
+            }
+        }
+
+        /// Which lines of NDJSON are tasks is said in words alone, and the same tasks come as JSON.
+        private static let hooks = """
+            import schemathesis
+
+            @schemathesis.serializer("application/x-ndjson")
+            def lines(context, value):
+                return value.encode() if isinstance(value, str) else value
+
+            @schemathesis.hook
+            def filter_case(context, case):
+                return case.media_type != "application/x-ndjson"
+            """
+    }
+}
