@@ -23,15 +23,9 @@ public struct WebhookSecret: Hashable, Sendable {
 
     /// Reads a secret as it was given or stored.
     public init(validating text: String) throws(Refusal) {
-<<<<<<< HEAD
-        let digits = text.utf8.dropFirst(Self.prefix.utf8.count)
-        // Some receivers can't read Base64 without its padding.
-        guard text.hasPrefix(Self.prefix), digits.count % 4 == 0, let key = Base64.decode(digits),
-=======
         let digits = text.dropFirst(Self.prefix.count)
         // Without its padding some receivers could not read it.
         guard text.hasPrefix(Self.prefix), digits.utf8.count % 4 == 0, let key = Base64.decode(digits),
->>>>>>> origin/main
             Limits.webhookSecretBytes.contains(key.count)
         else { throw Refusal() }
         self.key = key

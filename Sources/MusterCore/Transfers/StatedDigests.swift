@@ -47,17 +47,11 @@ public struct StatedDigests: Hashable, Sendable {
         // RFC 9651 §4.2: a field that breaks the grammar anywhere is ignored as a whole.
         guard let members = try? parser.parseDictionaryFieldValue() else { return [:] }
         var digests: [DigestAlgorithm: ContentDigest] = [:]
-<<<<<<< HEAD
-        for (key, text) in dictionary.byteSequences {
-            // The registry's names are in lower case here, and each algorithm has a single name.
-            guard let algorithm = algorithm(key) else { continue }
-=======
         for (key, member) in members {
-            // The names of the registry are in lower case here, and one algorithm has one name.
+            // The registry's names are in lower case here, and each algorithm has a single name.
             guard let algorithm = algorithm(key), case .item(let item) = member,
                 case .undecodedByteSequence(let text) = item.rfc9651BareItem
             else { continue }
->>>>>>> origin/main
             digests[algorithm] = digest(algorithm, base64: text[...])
         }
         return digests
@@ -92,13 +86,8 @@ public struct StatedDigests: Hashable, Sendable {
     }
 
     private static func digest(_ algorithm: DigestAlgorithm, base64: Substring) -> ContentDigest? {
-<<<<<<< HEAD
         // A text that is too long is not decoded.
-        guard base64.utf8.count <= algorithm.hexadecimalDigits, let bytes = Base64.decode(base64.utf8),
-=======
-        // Decoding nothing that is too long anyway.
         guard base64.utf8.count <= algorithm.hexadecimalDigits, let bytes = Base64.decode(base64),
->>>>>>> origin/main
             bytes.count * 2 == algorithm.hexadecimalDigits
         else { return nil }
         return ContentDigest(algorithm: algorithm, bytes: bytes)

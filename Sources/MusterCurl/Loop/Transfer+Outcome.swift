@@ -96,7 +96,7 @@ extension Transfer {
             code: detail.code, message: "a redirect leads to a scheme that is not followed\(scheme)")
     }
 
-    /// Whether the place is the origin's to which, as libcurl says, no connection came about; where a proxy is asked, the other place is the proxy's.
+    /// Whether libcurl's message about a failed connection names the origin; with a proxy it may name the proxy instead.
     private func isOfOrigin(_ message: String) -> Bool {
         guard let place = message.firstMatch(of: /Failed to connect to (\S+) port (\d+)/)?.output,
             let origin = URLOrigin(effectiveURL)
@@ -104,7 +104,7 @@ extension Transfer {
         return origin.port == place.2 && [String(place.1), "[\(place.1)]"].contains(origin.host)
     }
 
-    /// What libcurl says of a connection that did not come about, with what the system says in the place of "Could not connect to server".
+    /// libcurl's message about a failed connection, with the system's error text in place of "Could not connect to server".
     private func unconnectedMessage(for code: CURLcode) -> String? {
         guard code == CURLE_COULDNT_CONNECT else { return nil }
         let number = Int32(truncatingIfNeeded: easy.integer(CURLINFO_OS_ERRNO))
