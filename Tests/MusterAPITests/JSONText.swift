@@ -15,7 +15,7 @@ func document<Value: Decodable>(_ type: Value.Type, _ json: String) throws -> Va
     try JSONDecoder().decode(type, from: Data(json.utf8))
 }
 
-/// Reads JSON and returns what is refused about it.
+/// Decodes JSON that should be refused, and returns the refusal.
 func refusal<Value: Decodable>(_ type: Value.Type, _ json: String) -> InputRefusal? {
     do {
         _ = try document(type, json)

@@ -41,14 +41,14 @@ import Testing
 
             """
         let lines = ReportTable.text(Self.report).split(separator: "\n", omittingEmptySubsequences: false)
-        // Widths apart: the words of each line, in their order.
+        // Column widths don't matter: the words of each line are compared in order.
         func words(_ line: Substring) -> [Substring] { line.split(whereSeparator: { " -|".contains($0) }) }
         #expect(lines.map(words) == expected.split(separator: "\n", omittingEmptySubsequences: false).map(words))
         let widths = Set(lines.filter { $0.hasPrefix("|") }.map(\.count))
         #expect(widths.count == 1, "columns are aligned")
     }
 
-    @Test func jsonHasTheReportAndComesBackAsItWas() throws {
+    @Test func jsonOfAReportSurvives() throws {
         let text = try Self.report.json()
         #expect(try JSONDecoder().decode(BenchReport.self, from: Data(text.utf8)) == Self.report)
         struct Shape: Decodable {
@@ -79,7 +79,7 @@ import Testing
         #expect(section.rows[0].values == [900] && section.rows[0].facts == ["WAL KiB/file": 1.4])
     }
 
-    @Test func reportsAreShownAsOneAndSayWhereTheyDiffer() throws {
+    @Test func mergedReportSaysWhereTheReportsDiffer() throws {
         var other = Self.report
         other.machine.fileSystem = "tmpfs"
         let merged = try #require(BenchReport.merged([Self.report, Self.report, other]))
@@ -94,7 +94,7 @@ import Testing
     @Test func plotHasABarForEachSubjectAndEscapesNames() throws {
         let svg = ReportPlot.svg(Self.report)
         #expect(svg.hasPrefix("<svg xmlns=\"http://www.w3.org/2000/svg\""))
-        // One more is the background.
+        // Three bars and the background.
         #expect(svg.split(separator: "<rect ").count - 1 == 4)
         #expect(svg.contains("aria2c -j16 &lt;&amp;&gt;") && !svg.contains("<&>"))
         #expect(svg.contains("1,800"))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import muster_bench
 
-/// The whole program, with real servers and whatever peers this machine has.
+/// The whole program, with real servers and the peers that are installed.
 @Suite(.serialized) struct SmokeTests {
     /// The program is built beside `muster`.
     private static func program() throws -> FilePath {
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: [
-        // A way that is short and good: a long one takes a minute.
+        // A short round trip with little loss; a long path takes a minute.
         (["distance", "--round-trip", "2", "--loss", "1", "--count", "20"], 4), (["sessions"], 1), (["soak"], 1),
         (["backlog"], 1),
     ])

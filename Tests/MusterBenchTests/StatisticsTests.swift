@@ -22,7 +22,7 @@ import Testing
         (0.0, "0"), (0.0123, "0.012"), (0.9996, "1.000"), (1.234, "1.23"), (12.34, "12.3"), (123.4, "123"),
         (12_345.6, "12,346"), (1_000_000, "1,000,000"), (-2.5, "-2.50"), (.infinity, "–"),
     ])
-    func figuresHaveThreeDigitsThatCount(value: Double, text: String) {
+    func figuresHaveThreeSignificantDigits(value: Double, text: String) {
         #expect(Figure.text(value) == text)
     }
 
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test func ratioComparesRoundsThatWereMadeTogether() throws {
-        // The machine was four times as slow in the second round: medians of each alone would say something else.
+        // The machine was four times as slow in the second round, so the ratio of the two medians (90 / 50) would differ.
         let muster = Row(subject: "muster", role: .muster, samples: [100, 25, 90].map { Sample(value: $0) })
         let peer = Row(subject: "peer", role: .peer, samples: [50, 12.5, 180].map { Sample(value: $0) })
         var section = Section(

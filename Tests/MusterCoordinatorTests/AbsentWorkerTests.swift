@@ -31,7 +31,7 @@ struct AbsentWorkerTests {
         #expect(document(facts).eta.seconds != nil, "others may take over")
         facts.workers.areAllSilent = true
         let working = document(facts)
-        #expect(working.waits.map(\.reason) == [.fetching], "the silence is told where it is said what is done")
+        #expect(working.waits.map(\.reason) == [.fetching], "the silence is part of the summary")
         #expect(working.eta.seconds == nil && working.slowestOrigin == nil)
         #expect(working.eta.because == "nothing has been heard of the worker b for 10 s")
         #expect(
@@ -46,7 +46,7 @@ struct AbsentWorkerTests {
         #expect(waiting.next == "it goes on when that is heard of again, or another worker for the sink is there")
     }
 
-    @Test func nobodyIsToldToStartAWorkerThatStartsByItself() {
+    @Test func noCommandIsGivenForAWorkerThatStartsByItself() {
         var facts = GroupExplanationTests.facts()
         facts.group.tasks.active = 0
         facts.workers.reaching = 0
@@ -69,8 +69,8 @@ struct AbsentWorkerTests {
         #expect(own.workers("s", leaving: 0) == .coming && own.workers("s", leaving: 1) == .left)
     }
 
-    /// Nothing is wrong with workers whose reports a full disk swallows.
-    @Test func whatTheDatabaseLacksIsNamedInsteadOfTheWorkers() {
+    /// With a full database disk, workers' reports can't be stored; the workers themselves are fine.
+    @Test func lackOfTheDatabaseIsNamedInsteadOfTheWorkers() {
         var facts = GroupExplanationTests.facts()
         facts.workers.silent = [
             .init(name: "b", since: GroupExplanationTests.now, endsAt: nil, databaseTrouble: "the disk is full")

@@ -7,7 +7,7 @@ import SystemPackage
 final class BareConnection: Sendable {
     private let descriptor: FileDescriptor
 
-    /// Connects to a port of this machine. Reads end after `limit` seconds at the most.
+    /// Connects to a port of this machine. Reads end after `limitSeconds` at the most.
     init(url: String, limitSeconds: Int = 120) throws {
         guard let port = url.split(separator: ":").last.flatMap({ UInt16($0) }) else { throw Errno.invalidArgument }
         let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -29,7 +29,7 @@ final class BareConnection: Sendable {
 
     deinit { try? descriptor.close() }
 
-    /// Sends a text, unless the other side has gone.
+    /// Sends a text; stops when the peer has closed the connection.
     func send(_ text: String) {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
@@ -41,8 +41,8 @@ final class BareConnection: Sendable {
         }
     }
 
-    /// Sends a text and reads what comes until the other side closes the connection or is silent for too long. Runs apart from the
-    /// threads that tasks share, which it would block.
+    /// Sends a text and reads until the peer closes the connection or is silent for too long. Runs on a thread of its own: it would block
+    /// the shared threads of tasks.
     func exchange(_ text: String = "") async -> (text: String, isClosed: Bool) {
         await Self.apart { [self] in
             if !text.isEmpty { send(text) }
@@ -50,7 +50,7 @@ final class BareConnection: Sendable {
         }
     }
 
-    /// Sends a text and reads until the head of an answer and a body that ends the way `isWhole` says.
+    /// Sends a text and reads until the head of an answer is complete.
     func answer(to text: String) async -> (text: String, isClosed: Bool) {
         await Self.apart { [self] in
             send(text)
@@ -58,8 +58,8 @@ final class BareConnection: Sendable {
         }
     }
 
-    /// Connects, sends a text, and reads the answer, on one thread: a busy machine puts no pause between connecting and sending, for which a
-    /// coordinator would hang up.
+    /// Connects, sends a text and reads the answer on one thread: otherwise, on a busy machine, a pause between connecting and sending
+    /// could make the coordinator close the connection.
     static func answer(to text: String, at url: String) async throws -> (text: String, isClosed: Bool) {
         try await apart {
             Result {

@@ -3,9 +3,9 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// A page in somebody's browser reaches what listens on loopback: by a request of its own, or by a name of its own that leads
-/// there (DNS rebinding).
-@Suite("Pages of strangers are refused")
+/// A web page in the user's browser can reach services on loopback: by a cross-origin request, or by a host name of its own that resolves
+/// to loopback (DNS rebinding).
+@Suite("Foreign web pages are refused")
 struct BrowserAPITests {
     private static let group = #"{"name": "g", "sealed": false}"#
 
@@ -54,7 +54,7 @@ struct BrowserAPITests {
             let answer = try await BareConnection(url: coordinator.url)
                 .answer(to: "GET /v1/groups HTTP/1.0\r\n\r\n")
             #expect(answer.text.hasPrefix("HTTP/1.0 421") || answer.text.hasPrefix("HTTP/1.1 421"))
-            // Two of them: which one a proxy in between went by nobody knows.
+            // Two Host lines: a proxy in between may have used either of them.
             let second = try await BareConnection(url: coordinator.url)
                 .answer(to: "GET /v1/groups HTTP/1.1\r\nHost: localhost\r\nHost: attacker.example\r\n\r\n")
             #expect(second.text.contains(" 421 ") || second.text.contains(" 400 "))
@@ -89,7 +89,7 @@ struct BrowserAPITests {
             let answer = try await ask(coordinator, [("Content-Type", type)])
             #expect(answer.status == 415 && answer.code == "unsupportedMediaType", "\(type)")
             #expect(try await coordinator.client.groups().items.isEmpty)
-            // Without a length, too.
+            // The same without a Content-Length.
             let bare = try await BareConnection(url: coordinator.url).answer(
                 to: """
                     POST /v1/groups HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\

@@ -4,19 +4,19 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// What two workers are told of the rates of groups, origins and the fleet, spoken by hand over HTTP (`docs/protocol.md`).
+/// Byte budgets of groups, origins and the fleet as two workers are told of them, spoken by hand over HTTP (`docs/protocol.md`).
 @Suite("Byte budgets over HTTP")
 struct ByteBudgetAPITests {
     private static let origin = "http://127.0.0.1:1"
     private static let group = BudgetShare.name(group: "g")
 
-    /// One worker, sync after sync. It holds what it was leased and never finishes anything.
+    /// One worker, sync after sync. It keeps the leases that it gets and never finishes anything.
     private struct Puppet {
         let client: MusterClient
         let session: SessionID
         var sequence: Int64 = 0
         var held: [LeaseName] = []
-        /// Its shares by name, as the last answer told them.
+        /// Its shares by budget name, from the last answer.
         var shares: [String: Int64] = [:]
 
         init(_ client: MusterClient, _ name: String) async throws {
@@ -26,7 +26,7 @@ struct ByteBudgetAPITests {
             ).id
         }
 
-        /// Syncs with every earlier answer settled, and says what it keeps to. Returns how many leases that brought.
+        /// Syncs with every earlier answer settled, and reports the shares that it keeps to. Returns the number of new leases.
         @discardableResult
         mutating func sync(room: Int = 0, wait: Int64 = 0, used: Int64 = 0) async throws -> Int {
             try await sync(
@@ -34,7 +34,7 @@ struct ByteBudgetAPITests {
                 traffic: shares.map { Traffic(budget: $0.key, bytes: used, bytesPerSecond: $0.value, isShort: true) })
         }
 
-        /// Syncs with every earlier answer settled.
+        /// Syncs with every earlier answer settled. Returns the number of new leases.
         @discardableResult
         mutating func sync(room: Int = 0, wait: Int64 = 0, traffic: [Traffic]) async throws -> Int {
             sequence += 1
@@ -71,11 +71,11 @@ struct ByteBudgetAPITests {
             #expect(try await one.sync(room: 2) == 2)
             #expect(one.shares == [Self.group: 1_000, BudgetShare.name(origin: Self.origin): 2_000, "fleet": 4_500])
             #expect(try await two.sync(room: 2) == 2)
-            #expect(two.shares == one.shares, "the rest is for who comes next")
+            #expect(two.shares == one.shares, "the rest is kept for the next session")
         }
     }
 
-    @Test func whoFindsABudgetGivenAwayIsLeasedNothingUntilSomeOfItComesBack() async throws {
+    @Test func sessionWithoutABudgetShareIsLeasedNothingUntilAnotherGivesSomeBack() async throws {
         try await Self.with { coordinator in
             try await Self.makeGroup(coordinator, bytesPerSecond: 9_000)
             var first = try await Puppet(coordinator.client, "first")
@@ -84,11 +84,11 @@ struct ByteBudgetAPITests {
             var second = try await Puppet(coordinator.client, "second")
             #expect(try await second.sync(room: 1) == 0)
 
-            // It is told to have less, and that counts once it has said that it knows.
+            // The first worker's share is cut; the cut counts only after that worker has confirmed it with its next sync.
             try await first.sync(used: 9_000)
             let offered = try #require(first.shares[Self.group])
             #expect((1..<9_000).contains(offered))
-            #expect(try await second.sync(room: 1) == 0, "nobody knows yet that the first one has the answer")
+            #expect(try await second.sync(room: 1) == 0, "the first worker has not confirmed its answer yet")
             try await first.sync(used: 9_000)
             #expect(try await second.sync(room: 1) == 1)
             #expect(second.shares == [Self.group: 9_000 - offered])
@@ -104,7 +104,7 @@ struct ByteBudgetAPITests {
             for rate: Int64 in [5_000, 2_000] {
                 let limits = GroupLimitsPatch(bytesPerSecond: .set(rate))
                 _ = try await coordinator.client.change(group: "g", GroupPatch(limits: limits))
-                // Whether there are any rates is asked once a second: the syncs wait for that meanwhile.
+                // The coordinator looks for rates once a second; the loop syncs until it has found the new one.
                 for _ in 0..<100 where worker.shares[Self.group] != rate { try await worker.sync(room: 1, wait: 200) }
                 #expect(worker.shares == [Self.group: rate])
             }
@@ -120,7 +120,7 @@ struct ByteBudgetAPITests {
             var worker = try await Puppet(coordinator.client, "w")
             let many = (0...Limits.heldPerSync).map { Traffic(budget: "group:\($0)", bytes: 1) }
             await #expect { try await worker.sync(traffic: many) } throws: { ($0 as? Problem)?.pointer == "/traffic" }
-            // A budget that is nobody's, a name that is none, and bytes that make no sense change nothing.
+            // An unknown budget, a negative number of bytes and an overlong name change nothing.
             try await worker.sync(traffic: [Traffic(budget: "group:nobody", bytes: -1)])
             try await worker.sync(traffic: [Traffic(budget: String(repeating: "g", count: 2_001), bytes: 1)])
             #expect(worker.shares.isEmpty)

@@ -20,7 +20,7 @@ struct ConnectionAPITests {
         }
     }
 
-    @Test func whoWaitsForAnAnswerKeepsItsPlace() async throws {
+    @Test func connectionThatWaitsForAnAnswerKeepsItsPlace() async throws {
         try await RunningCoordinator.with(configure: { $0.connections.count = 4 }) { coordinator in
             let reader = try BareConnection(url: coordinator.url)
             async let answer = reader.answer(
@@ -37,7 +37,7 @@ struct ConnectionAPITests {
         "", "GET /v1/groups HTTP/1.1\r\nHost: loc",
         "POST /v1/groups HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{",
         "POST /v1/groups/g/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{",
-        // Refused at once; what follows is not awaited for ever.
+        // Refused at once; the coordinator doesn't wait forever for the rest of the body.
         "POST /v1/groups HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n{",
         "NOT HTTP AT ALL\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     ])
@@ -54,7 +54,7 @@ struct ConnectionAPITests {
         }
     }
 
-    @Test func oneAfterTheOtherGoesOverTheSameConnection() async throws {
+    @Test func requestsInTurnGoOverTheSameConnection() async throws {
         try await RunningCoordinator.with { coordinator in
             let connection = try BareConnection(url: coordinator.url)
             for _ in 0..<3 {

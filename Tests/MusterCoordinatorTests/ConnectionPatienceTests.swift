@@ -70,7 +70,7 @@ struct ConnectionPatienceTests {
         #expect(patience.deadline == at(60))
     }
 
-    @Test func whatIsSentAfterTheAnswerHasTheTimeOfAFarewell() {
+    @Test func dataAfterTheAnswerHasTheTimeOfAFarewell() {
         var patience = ConnectionPatience(limits, now: at(0))
         patience.receivedHead(now: at(0))
         patience.answered(now: at(1))

@@ -15,20 +15,20 @@ import Testing
         return channel
     }
 
-    @Test func oneThatHasJustComeIsNotTakenForOneThatStaysWithoutARequest() throws {
+    @Test func newConnectionIsNotTakenForOneThatStaysWithoutARequest() throws {
         let table = ConnectionTable(limit: 3)
         let bodies = try [channel(), channel()]
         for (number, body) in bodies.enumerated() {
             #expect(table.enter(body, now: at(Int64(number))))
-            // The rest of a body is owed.
+            // The peer still owes the rest of its body.
             table.note(body, waitingSince: at(Int64(number)), isIdle: false)
         }
         let fresh = try channel()
         #expect(table.enter(fresh, now: at(2_000)))
         #expect(table.enter(try channel(), now: at(2_500)))
-        // What has waited longest went, although it has a request.
+        // The connection that has waited longest was closed, although it has a request.
         #expect(!bodies[0].isActive && bodies[1].isActive && fresh.isActive)
-        // A second after it came, the one without a request goes first.
+        // One second after it came, the connection without a request is closed first.
         #expect(table.enter(try channel(), now: at(3_100)))
         #expect(bodies[1].isActive && !fresh.isActive && table.count == 3)
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// `/v1/consumers`: readers whose place is kept.
+/// `/v1/consumers`: readers whose position the coordinator keeps.
 @Suite struct ConsumerAPITests {
     @Test func readerIsGivenTheSameUntilItAcknowledges() async throws {
         try await RunningCoordinator.with { coordinator in
@@ -18,7 +18,7 @@ import Testing
             }
             #expect(try await client.acknowledge(2, consumer: "c").position == 2)
             #expect(try await client.consumerEvents("c").items.map(\.position) == [3])
-            // Somebody comes late with an older one.
+            // A late acknowledgement of an older position changes nothing.
             #expect(try await client.acknowledge(1, consumer: "c").position == 2)
             #expect(try await client.consumerEvents("c").items.map(\.position) == [3])
             #expect(try await client.consumers().items.map(\.behind) == [1])
@@ -43,12 +43,12 @@ import Testing
             #expect(try await isRefused("b"))
             #expect(try await client.holdConsumer("c", holder: "a", for: .seconds(60)).until > first)
             #expect(try await client.holdConsumer("d", holder: "b", for: .seconds(60)).name == "d")
-            // Only the one that has it gives it back.
+            // Only the holder can give the hold back.
             try await client.releaseConsumer("c", holder: "b")
             #expect(try await isRefused("b"))
             try await client.releaseConsumer("c", holder: "a")
             #expect(try await !isRefused("b"))
-            // And it ends by itself.
+            // A hold also ends by itself.
             _ = try await client.holdConsumer("e", holder: "a", for: .seconds(1))
             try await eventually("the end of the hold") {
                 (try? await client.holdConsumer("e", holder: "b", for: .seconds(1))) != nil
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    /// Reads, deals with, acknowledges, until it is cut off.
+    /// Reads, records and acknowledges events until it is cancelled.
     private static func consume(_ client: MusterClient, _ seen: Observed<[Int64]>) async throws {
         while !Task.isCancelled {
             for event in try await client.consumerEvents("c", limit: 4, wait: .seconds(5)).items {

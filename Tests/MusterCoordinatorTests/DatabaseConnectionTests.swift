@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// What coordinators ask of a server that somebody else has set up.
+/// Session settings that coordinators make, whatever the server's own configuration says.
 @Suite struct DatabaseConnectionTests {
     @Test func noPlanIsCompiledWhateverTheServerIsSetTo() async throws {
         let server = try await TestPostgres.start(settings: ["jit": "on", "max_parallel_workers_per_gather": "2"])

@@ -6,12 +6,12 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// Many events that have yet to become deliveries.
+/// A backlog of many events that have yet to become deliveries.
 @Suite struct DelivererTests {
     private static let policy: DeliveryPolicy = {
         var policy = DeliveryPolicy()
         policy.fanOuts = 2
-        // Nobody but the deliverer itself says that there is more.
+        // No poll comes during the test: only the deliverer itself knows that there is more.
         policy.poll = .seconds(3_600)
         return policy
     }()

@@ -5,16 +5,16 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// Deliveries to real receivers (fault F15): at least once each, or dead where everybody sees it (I9).
+/// Deliveries to real receivers (fault F15): each arrives at least once, or is visibly dead (I9).
 @Suite struct DeliveryAPITests {
-    /// Whatever a receiver does wrong, it is sent the same again until it acknowledges.
+    /// Whatever a receiver does wrong, the same delivery is sent again until the receiver acknowledges it.
     @Test func receiverOfAllFaultsGetsEverythingUnchanged() async throws {
         let faults: [WebhookReceiver.Answer] = [
             .status(500), .hang, .die, .status(302, headers: [.init("Location", "/elsewhere")]), .status(404),
             .late(.seconds(1)), .status(429, headers: [.init("Retry-After", "0")]),
         ]
         let receiver = try await WebhookReceiver.start { id, attempt in
-            // Each event meets another fault first, and each only two of them.
+            // Each event meets two of the faults, and starts at a different one.
             let first = Int(id.split(separator: "-").dropFirst().first ?? "") ?? 0
             return attempt <= 2 ? faults[(first + attempt) % faults.count] : .taken
         }
@@ -41,7 +41,7 @@ import Testing
         try await RunningCoordinator.with(configure: { $0.deliverQuickly(tries: 1_000) }) { coordinator in
             _ = try await coordinator.client.createSubscription(SubscriptionRequest(name: "s", url: first.url))
             try await coordinator.makeEvents(1, "before")
-            // Not only received: one whose answer is lost comes again.
+            // The delivery has to be acknowledged, not just received: with its answer lost it would be sent again.
             try await coordinator.deliveries("the first delivery", state: .delivered) { $0.count == 1 }
             await first.stop()
             try await coordinator.makeEvents(10, "during")

@@ -62,7 +62,7 @@ struct DeliveryResultTests {
         }
     }
 
-    @Test func momentWithoutAClockIsComparedWithTheDatabases() {
+    @Test func retryAfterDateWithoutADateFieldIsComparedWithTheDatabaseClock() {
         let outcome = answer(429, retryAfter: "Sun, 06 Nov 1994 08:49:37 GMT")
         guard case .failed(429, _, .seconds(10), let until?) = result(outcome) else {
             Issue.record("there is no moment")
@@ -79,7 +79,7 @@ struct DeliveryResultTests {
         #expect(signature == "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
     }
 
-    @Test func gateLetsSoManyInAndForgetsThoseWhoLeft() {
+    @Test func gateLimitsOpenStreamsAndFreesThePlaceOfOneThatEnded() {
         let gate = StreamGate(limit: 2)
         let first = gate.enter()
         var second = gate.enter()

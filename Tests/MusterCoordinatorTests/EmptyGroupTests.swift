@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// What is said of a group without any file.
+/// The summary of a group without files.
 @Suite("Groups without files")
 struct EmptyGroupTests {
     private func summary(cancelled: Int64) -> String {
@@ -14,7 +14,7 @@ struct EmptyGroupTests {
         return GroupExplanation(facts: facts).document.summary
     }
 
-    @Test func aGroupWithoutFilesHasNoneThatStand() {
+    @Test func summaryOfAGroupWithoutFilesSaysThatItHasNone() {
         #expect(summary(cancelled: 0) == "It has succeeded: it has no files.")
         #expect(summary(cancelled: 2) == "It has succeeded: it has no files, since its tasks were cancelled.")
     }

@@ -58,7 +58,7 @@ import Testing
                     _ = try await coordinator.client.events(after: 0)
                     return nil
                 } catch let problem as Problem where problem.code == .eventsGone {
-                    // The newest one stays; the ones before go in their order.
+                    // The newest event stays; the older ones are removed in order.
                     return problem.oldest == 3 ? problem.oldest : nil
                 }
             }
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    /// Another database behind the same URL, or a backup of it: a reader that waited there would miss what comes below its position.
+    /// With another database behind the same URL, or one restored from a backup, a reader that waited here would miss the events up to its position.
     @Test func positionOfAnotherLogIsRefused() async throws {
         try await RunningCoordinator.with { coordinator in
             try await coordinator.makeEvents(2)
@@ -98,7 +98,7 @@ import Testing
             #expect(stream.positions == [1, 2])
             left.update { $0 = stream }
         }
-        // Told in the protocol's own way that there is no more, not cut off.
+        // The stream ends in the protocol's own way, rather than by a cut connection.
         #expect(try await left.value?.process.waitForExit() == .exited(0))
     }
 
@@ -113,13 +113,13 @@ import Testing
                     method: "GET", url: coordinator.url + "/v1/events", headers: [("Accept", "text/event-stream")],
                     body: .none, timeout: .seconds(20)))
             #expect(refused.status == 503 && String(decoding: refused.body, as: UTF8.self).contains("\"busy\""))
-            // Who reads by position is served as before.
+            // Reading by position still works.
             #expect(try await coordinator.raw("GET", "/v1/events").status == 200)
             try await streams.process.killTree()
         }
     }
 
-    /// Cut off anywhere and resumed by Last-Event-ID, the stream has no gap and tells nothing twice.
+    /// Cut anywhere and resumed by Last-Event-ID, the stream has no gap and repeats nothing.
     @Test func streamThatIsCutResumesWhereItWas() async throws {
         try await RunningCoordinator.with { coordinator in
             let count = 60
@@ -156,7 +156,7 @@ import Testing
 private struct EventTail: Sendable {
     let process: TestProcess
 
-    /// Starts it; a resumed one says its place as a browser does. With a `count` it reads so many streams at once.
+    /// Starts curl. A resumed reader gives its position as a browser does (Last-Event-ID). With a `count` it reads that many streams at once.
     static func start(
         _ url: String, after: Int64?, isResumed: Bool = false, count: Int = 1
     ) async throws -> EventTail {
@@ -169,18 +169,18 @@ private struct EventTail: Sendable {
         return EventTail(process: try await TestProcess.start(curl, arguments: arguments))
     }
 
-    /// Waits until so many events have come whole.
+    /// Waits until `count` events have arrived whole.
     func wait(events count: Int) async throws {
         try await process.waitForOutput { Self.positions($0).count >= count }
     }
 
-    /// The positions of the events that have come whole.
+    /// The positions of the events that have arrived whole.
     var positions: [Int64] { Self.positions(process.standardOutput) }
 
     private static func positions(_ text: String) -> [Int64] {
-        // What stands behind the last empty line was cut.
+        // The text after the last empty line is an incomplete event.
         text.split(separator: #/\n\n/#, omittingEmptySubsequences: false).dropLast().compactMap { block in
-            // An id without data is a place, and no event.
+            // An id without data is a position, not an event.
             guard block.contains("\ndata: ") else { return nil }
             return block.split(separator: "\n").first { $0.hasPrefix("id: ") }.flatMap { Int64($0.dropFirst(4)) }
         }

@@ -5,7 +5,7 @@ import Testing
 @testable import MusterCoordinator
 @testable import MusterStore
 
-/// One read for all who follow the log at the same place.
+/// One read of the log serves all followers that wait at the same position.
 @Suite struct EventPagesTests {
     private static let question = EventReader.Question(after: 7, limit: 10, filter: .all)
     private static let nothing = EventStretch(events: [], next: 7, isEnd: true, log: "l")
@@ -21,7 +21,7 @@ import Testing
             try await withThrowingTaskGroup(of: EventPage.self) { followers in
                 for _ in 0..<1_000 { followers.addTask { try await pages.next(Self.question, seen: 0) } }
                 let all = try await followers.reduce(into: []) { $0.append($1) }
-                // They share what it was made of as well.
+                // All followers get the same object, so that they share its encoded bytes as well.
                 #expect(all.count == 1_000 && all.allSatisfy { $0 === all[0] })
             }
             #expect(reads.value == ring)
@@ -38,7 +38,7 @@ import Testing
         #expect(try await pages.next(Self.question, seen: first.number) === second)
     }
 
-    @Test func whoAsksWhatThereIsIsGivenAReadThatBeganAfterwards() async throws {
+    @Test func requestForThePresentStateGetsAReadThatBeganAfterwards() async throws {
         let begun = Observed(0)
         let isOver = Observed(false)
         let pages = EventPages(bell: Bell()) { _ in
@@ -55,7 +55,7 @@ import Testing
         #expect(try await pages.page(Self.question).number == 3)
     }
 
-    @Test func aReadThatFailsIsNobodysAnswerLater() async throws {
+    @Test func aFailedReadIsNoLaterAnswer() async throws {
         let fails = Observed(true)
         let pages = EventPages(bell: Bell()) { _ in
             if fails.value { throw EventRefusal.beyondEnd(last: 3) }

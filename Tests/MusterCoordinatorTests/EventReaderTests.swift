@@ -13,7 +13,7 @@ import Testing
 @Suite struct EventReaderTests {
     private static let length: Int64 = 2 * Limits.eventPositions + 1
 
-    /// A reader whose clock goes on by `step` whenever it is asked.
+    /// A reader whose clock advances by `step` at each reading of it.
     private static func reader(_ log: LongLog, step: Duration) -> EventReader {
         let time = Mutex<Int64>(0)
         let clock = MonotonicClock {
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// Who comes again with the id of the last event that passed its filter would be told that what came after is gone.
+    /// Otherwise a client that resumes from the last event that passed its filter would be told that the events after it are gone.
     @Test func streamTellsHowFarItCameWhereNothingPasses() async throws {
         try await LongLog.with { log in
             try await log.fill(Self.length)
@@ -90,11 +90,11 @@ import Testing
     }
 }
 
-/// A reader of a stream that goes away as soon as it has what it wanted.
+/// A reader of a stream that goes away once it has what it wants.
 private struct CutWriter: ResponseBodyWriter {
     struct Cut: Error {}
 
-    /// Takes what comes; false when that was enough.
+    /// Takes a piece of the stream; returns false when that is enough.
     let take: @Sendable (String) -> Bool
 
     mutating func write(_ buffer: ByteBuffer) async throws {

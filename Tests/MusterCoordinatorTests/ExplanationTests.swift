@@ -47,7 +47,7 @@ struct ExplanationTests {
         #expect(Explanation(facts: group).document.summary == "The group is paused; go on with: muster resume g.")
     }
 
-    @Test func whatMayBeAPageIsNotCalledTheFile() {
+    @Test func fileThatMayBeAPageIsNotCalledTheFile() {
         var facts = Self.facts(.succeeded, ready: 0)
         #expect(
             Explanation(facts: facts).document.summary == "It has succeeded: the file stands at k, whole and verified.")
@@ -58,7 +58,7 @@ struct ExplanationTests {
         #expect(document.summary.contains("was taken as the file at try 3, and nothing tells whether it is one"))
     }
 
-    @Test func aTaskThatIsFetchedSaysByWhomAndSinceWhen() {
+    @Test func aTaskThatIsFetchedNamesItsWorkersAndSinceWhen() {
         var facts = Self.facts(.active, ready: 0, leased: 2)
         facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]
         let document = Explanation(facts: facts).document
@@ -83,7 +83,7 @@ struct ExplanationTests {
     }
 
     /// Lists of tasks and progress show the same numbers.
-    @Test func whatIsForetoldOfATaskIsWhatItsDocumentSays() {
+    @Test func explanationAndDocumentOfATaskGiveTheSameEstimate() {
         var facts = Self.facts(.active, ready: 0, leased: 1)
         facts.work = [Self.work(.fetch)]
         facts.task.etaSeconds = 60
@@ -136,7 +136,7 @@ struct ExplanationTests {
                 + "since the first one is slow.")
     }
 
-    @Test func whatElseATaskThatIsFetchedWaitsForComesAfterThat() {
+    @Test func otherWaitsOfATaskComeAfterItsFetching() {
         var facts = Self.facts(.active, ready: 2, waiting: 1, leased: 1)
         facts.work = [Self.work(.fetch)]
         facts.nextDue = Self.later
@@ -218,7 +218,7 @@ struct ExplanationTests {
         #expect(document.waits.map(\.reason) == [.sameFile])
         #expect(document.summary == #"The same is being fetched for "theirs" of the group "other"."#)
         #expect(document.next == "it is made of that file when that is there; if that one fails, it is fetched")
-        // A failure of its own is what it waits for then.
+        // Without the other task, it waits for the backoff after its own failure.
         facts.awaited = nil
         facts.nextDue = Self.later
         #expect(reasons(facts) == [.backoff])
@@ -232,7 +232,7 @@ struct ExplanationTests {
         #expect(reasons(facts) == [.workersBusy])
     }
 
-    @Test func aSinkThatNobodyReachesIsNamedWithTheCommandThatHelps() {
+    @Test func aSinkThatNoWorkerReachesIsNamedWithTheCommandThatHelps() {
         var facts = Self.facts()
         facts.workers = .init(reaching: 0, parkedDetail: nil, freeSlots: 0)
         let document = Explanation(facts: facts).document
@@ -297,7 +297,7 @@ struct ExplanationTests {
         #expect(summary.hasSuffix(" the origin said that earlier/k is still the same, of which it was made."))
     }
 
-    @Test func whatHoldsTheGroupHoldsItsTasksButNotThoseThatAreFetchedAlready() {
+    @Test func reasonsOfAGroupHoldItsTasksButNotThoseThatAreFetchedAlready() {
         var facts = Self.facts()
         facts.prerequisites = ["a", "b"]
         #expect(reasons(facts) == [.prerequisites])
@@ -338,7 +338,7 @@ struct ExplanationTests {
     }
 
     @Test func everyReasonIsGivenInSomeCase() {
-        // The other tests, and those of groups, show each of them; this one fails when a new reason comes without its test.
+        // The other tests, and those of groups, cover each reason; this one fails when a new reason has no test.
         #expect(
             Set(ExplanationDocument.Reason.allCases) == [
                 .paused, .prerequisites, .windowClosed, .backoff, .originPaused, .originFull, .groupFull, .rateLimited,

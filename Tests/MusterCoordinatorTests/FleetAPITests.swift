@@ -10,7 +10,7 @@ struct FleetAPITests {
     private static let key = "https://example.org:443"
     private static let path = "/v1/origins/https%3A%2F%2Fexample.org%3A443"
 
-    @Test func anOriginThatNobodyKnowsYetIsSetAndListed() async throws {
+    @Test func anUnknownOriginCanBeSetAndIsListed() async throws {
         try await RunningCoordinator.with { coordinator in
             let set = try await coordinator.client.setOrigin(
                 "https://Example.org", OriginPatch(maxConnections: .set(3)))
@@ -54,7 +54,7 @@ struct FleetAPITests {
         }
     }
 
-    @Test func whatIsNoOriginIsRefused() async throws {
+    @Test func invalidOriginIsRefused() async throws {
         try await RunningCoordinator.with { coordinator in
             for key in ["example.org", "https://example.org/a", "https://example.org?a", "gopher://example.org"] {
                 await #expect {

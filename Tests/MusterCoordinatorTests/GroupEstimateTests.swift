@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// When a group is done, and that nobody says so who can't know.
+/// When a group will be done; without a basis there is no estimate.
 @Suite("When a group will be done")
 struct GroupEstimateTests {
     private typealias Facts = GroupExplanationTests
@@ -47,7 +47,7 @@ struct GroupEstimateTests {
         #expect(estimate.seconds == 420)
         #expect(GroupEstimate(facts: facts).slowest?.key == "https://b.example:443")
         #expect(!estimate.because.contains("not foreseen"))
-        // What is put off is left as well, and nobody knows from where.
+        // Deferred chunks are also left to fetch, and their origin is unknown.
         facts.putOff = .init(chunks: .init(number: 1, more: false), firstDue: nil)
         #expect(GroupEstimate(facts: facts).slowest?.bytesLeft == nil)
     }
@@ -59,7 +59,7 @@ struct GroupEstimateTests {
             grantedAt: Facts.now)
         #expect(estimate(facts).seconds == 500)
         facts.straggler?.bytesPerSecond = 0
-        #expect(estimate(facts).seconds == 60, "what doesn't move says nothing")
+        #expect(estimate(facts).seconds == 60, "a stalled chunk says nothing about the end")
         let path = GroupExplanation(facts: facts).document.criticalPath
         #expect(
             path.contains(
@@ -74,9 +74,9 @@ struct GroupEstimateTests {
             key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: 5_000, bytesPerSecond: 10,
             grantedAt: Facts.now)
         facts.bytesPerSecondAllowed = 12_000
-        #expect(estimate(facts).seconds == 6, "what the others don't get any more is for the slow one")
+        #expect(estimate(facts).seconds == 6, "the slow chunk gets what the others no longer use")
         facts.bytesPerSecondAllowed = 50_000
-        #expect(estimate(facts).seconds == 500, "the rate is not what keeps it")
+        #expect(estimate(facts).seconds == 500, "the rate is not what limits it")
         facts.fleet = .init(bytesPerSecondLimit: 100_000, bytesPerSecond: 95_000)
         #expect(estimate(facts).seconds == 6)
     }
@@ -87,12 +87,12 @@ struct GroupEstimateTests {
         #expect(estimate(facts).seconds == 60)
     }
 
-    @Test func whatIsPutOffIsNotDoneBeforeItIsDue() {
+    @Test func deferredChunksAreNotDoneBeforeTheyAreDue() {
         var facts = Facts.facts()
         facts.putOff = .init(chunks: .init(number: 1, more: false), firstDue: Facts.later)
         let putOff = estimate(facts)
         #expect(putOff.seconds == 3_600 && putOff.earliest == Facts.later)
-        // What was due before now bounds nothing, and nobody knows how long a pause lasts.
+        // A due time in the past bounds nothing, and how long a pause lasts is unknown.
         facts.putOff.firstDue = moment(-1)
         #expect(estimate(facts).earliest == nil)
         facts.putOff.firstDue = Facts.later
@@ -123,7 +123,7 @@ struct GroupEstimateTests {
         #expect(GroupEstimate(facts: facts).document.seconds == 60)
     }
 
-    /// A way of not knowing, with what is said of it.
+    /// A case without an estimate, and the reason that is given for it.
     struct Unknown: Sendable, CustomStringConvertible {
         let because: String
         let change: @Sendable (inout GroupFacts) -> Void

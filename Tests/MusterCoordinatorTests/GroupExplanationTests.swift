@@ -115,7 +115,7 @@ struct GroupExplanationTests {
         #expect(document(facts).slowestOrigin != nil, "what is under way is waited for")
     }
 
-    @Test func whatIsToBeFetchedIsToldAsFarAsItIsKnown() {
+    @Test func restToBeFetchedIsToldAsFarAsItIsKnown() {
         var facts = Self.facts()
         facts.origins = []
         facts.group.bytes.unknownTasks = 2
@@ -183,7 +183,7 @@ struct GroupExplanationTests {
         #expect(!self.document(facts).criticalPath.contains { $0.hasPrefix("its window") }, "only sealing is left")
     }
 
-    @Test func whatStandsInTheWayOfAllComesBeforeWhatIsBeingDone() {
+    @Test func obstaclesOfTheWholeGroupComeBeforeWhatIsBeingDone() {
         var facts = Self.facts()
         facts.workers.reaching = 0
         #expect(reasons(facts) == [.noWorker, .fetching])
@@ -236,7 +236,7 @@ struct GroupExplanationTests {
                 == "the group has 2 connections, more than the 1 that it may have now")
     }
 
-    @Test func aRateThatIsUsedUpIsAReasonAndOneThatIsNotIsNone() {
+    @Test func onlyARateThatIsUsedUpIsAReason() {
         var facts = Self.facts()
         facts.bytesPerSecondAllowed = 1_050
         #expect(reasons(facts) == [.fetching, .rateLimited])
@@ -255,7 +255,7 @@ struct GroupExplanationTests {
         #expect(reasons(facts) == [.fetching])
     }
 
-    /// At ten bytes a second nothing is read for minutes, and then a lump: no speed shows that the rate is the reason.
+    /// At ten bytes a second nothing is read for minutes, and then a large block: the measured speed can't show that the rate is the limit.
     @Test func aTinyRateIsTheReasonWhateverTheSpeedSeemsToBe() {
         for speed in [0, 1_600] as [Int64] {
             var facts = Self.facts()
@@ -285,7 +285,7 @@ struct GroupExplanationTests {
             ])
     }
 
-    @Test func readyChunksThatNobodyTakesWaitForWorkers() {
+    @Test func readyChunksThatNoWorkerTakesWaitForWorkers() {
         var facts = Self.facts()
         facts.group.tasks.active = 0
         facts.group.tasks.queued = 8
@@ -296,7 +296,7 @@ struct GroupExplanationTests {
         #expect(document(facts).summary == "6 chunks can be fetched as soon as it is the group's turn.")
     }
 
-    @Test func pausedMembersHoldTheGroupOpenAndSoDoesNobodySealingIt() {
+    @Test func pausedTasksAndAMissingSealHoldTheGroupOpen() {
         var facts = Self.facts(.open)
         facts.group.tasks = .init(
             total: 3, queued: 0, active: 0, paused: 3, finalizing: 0, succeeded: 0, failed: 0, cancelled: 0)
@@ -307,7 +307,7 @@ struct GroupExplanationTests {
         #expect(document.criticalPath.last == "somebody has to seal it: muster seal g")
     }
 
-    @Test func filesThatWaitToBePutInPlaceAreToldApartFromThoseThatSomebodyHas() {
+    @Test func filesThatWaitToBePutInPlaceAreToldApartFromThoseThatAWorkerHas() {
         var facts = Self.facts()
         facts.group.tasks = .init(
             total: 2, queued: 0, active: 0, paused: 0, finalizing: 2, succeeded: 0, failed: 0, cancelled: 0)

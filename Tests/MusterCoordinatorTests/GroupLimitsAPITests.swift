@@ -50,7 +50,7 @@ struct GroupLimitsAPITests {
         }
     }
 
-    /// What is wrong with the whole, whether a group is made so or changed.
+    /// Settings that are refused both when a group is made and when it is changed.
     @Test(arguments: [
         (#""limits":{"bytesPerSecond":0}"#, "/limits/bytesPerSecond", "within 1..."),
         (#""limits":{"between":{"from":"22:00","to":"24:00","timeZone":"UTC"}}"#, "/limits/between/to", "23:59"),

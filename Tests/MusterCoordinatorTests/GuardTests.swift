@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-@Suite("Who may do what")
+@Suite("What each token may do")
 struct GuardTests {
     private let check = TokenCheck(admin: "an-admin-token-0123", worker: "a-worker-token-0123")
 

@@ -2,7 +2,7 @@ import FoundationEssentials
 import MusterAPI
 import Testing
 
-/// A request that is delivered once more when the caller has gone on since, as a proxy does that had kept it (I10, F7).
+/// A request that arrives a second time after later ones, as from a proxy that had kept it (I10, F7).
 @Suite("Late requests")
 struct LateRequestAPITests {
     private struct Request: Sendable {
@@ -11,7 +11,7 @@ struct LateRequestAPITests {
         var body = "{}"
     }
 
-    /// What is done, what is done then, and what is the case after the first one has come again.
+    /// A request, the requests after it, and what a read has to show after the first one has arrived again.
     private static let cases: [(Request, [Request], Request, (Int, String))] = {
         let group = #"{"name": "g", "tasks": [{"urls": ["http://127.0.0.1:9/a"], "key": "a"}]}"#
         let make = Request(path: "/v1/groups", body: group)
@@ -65,8 +65,8 @@ struct LateRequestAPITests {
         }
     }
 
-    /// An `add` to a group that exists asks for that group first.
-    @Test func whatWasRefusedIsNotDoneLater() async throws {
+    /// `muster add` to an existing group first asks for that group to be made, and is refused. The refusal is repeated even when the group is gone.
+    @Test func refusedRequestIsNotCarriedOutLater() async throws {
         try await RunningCoordinator.with { coordinator in
             let make = Self.cases[0].1[0]
             for (key, status) in [("one", 201), ("two", 409)] {

@@ -5,12 +5,12 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// What a lease brings and what reports tell, spoken by hand over HTTP (`docs/protocol.md`).
+/// The terms that leases bring and the facts that reports carry, spoken by hand over HTTP (`docs/protocol.md`).
 @Suite("Leases with their terms, and answers of resolvers")
 struct LeaseTermsAPITests {
     private static let opening = SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test")
 
-    /// A worker that says what it is told to, one sync after the other.
+    /// A worker that reports what the test tells it to, one sync after the other.
     private actor Puppet {
         private let client: MusterClient
         private let session: SessionID
@@ -22,7 +22,7 @@ struct LeaseTermsAPITests {
             session = try await client.openSession(LeaseTermsAPITests.opening).id
         }
 
-        /// Reports, and then asks until there is a lease.
+        /// Sends the reports, then asks until it gets a lease.
         func lease(after reports: [Report] = []) async throws -> LeaseDocument {
             try await sync(reports)
             for _ in 0..<40 {
@@ -39,7 +39,7 @@ struct LeaseTermsAPITests {
             throw Problem(.internal, "there was no lease")
         }
 
-        /// Reports alone.
+        /// Sends the reports without asking for work.
         func sync(_ reports: [Report]) async throws {
             sequence += 1
             _ = try await client.sync(
@@ -153,7 +153,8 @@ struct LeaseTermsAPITests {
         }
     }
 
-    /// An origin that needs more time than the limits allow, and as much each time, is served with the next try; another mirror comes first.
+    /// After a try that was too slow, the next try of the same source gets a longer limit, so that an origin that always needs that long is
+    /// served in the end. Another mirror is tried first.
     @Test(arguments: [1, 2], [FailureKind.timeout, .tooSlow, .network])
     func aTryThatFollowsASlowOneHasMorePatience(mirrors: Int, kind: FailureKind) async throws {
         try await RunningCoordinator.with(configure: { $0.retryBase = .milliseconds(20) }) { coordinator in

@@ -46,7 +46,7 @@ struct LeaseTermsTests {
         #expect(try terms(headers: ["X": "1"]).source == LeaseSource(ordinal: 1, url: Self.url, headers: ["X": "1"]))
     }
 
-    @Test func whatWasGivenForOneOriginDoesNotGoToAnother() throws {
+    @Test func optionsForOneOriginDoNotGoToAnother() throws {
         var options = options(["AUTHORIZATION": "secret", "Accept": "any"])
         options.cookies = ["c": Secret("secret")]
         options.credentials = .init(user: "u", password: Secret("secret"))
@@ -71,7 +71,7 @@ struct LeaseTermsTests {
         #expect(terms.source == nil)
     }
 
-    @Test func nobodyIsGivenHeadersForWhatIsNoURL() {
+    @Test func anInvalidFreshURLIsAnErrorAndGetsNoHeaders() {
         #expect(throws: StoredValueError.self) {
             try terms(fresh: "no URL", headers: ["Authorization": "secret"])
         }

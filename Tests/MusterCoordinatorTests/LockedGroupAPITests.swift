@@ -5,7 +5,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// A transaction that keeps one group locked holds up nobody else (I19).
+/// A transaction that keeps one group locked delays no other group (I19).
 @Suite("A locked group delays only itself")
 struct LockedGroupAPITests {
     private static let opening = SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test")
@@ -37,7 +37,7 @@ struct LockedGroupAPITests {
                 #expect(answer.deferred == [locked.name])
                 #expect(answer.lost.isEmpty && answer.refused.isEmpty)
                 #expect(try await coordinator.client.group("h").state == .succeeded)
-                // Once more, while it is known: nothing is waited for.
+                // Again, now that the coordinator knows of the lock: it doesn't wait for it.
                 let again = try await coordinator.client.sync(
                     session.id,
                     SyncRequest(
@@ -62,7 +62,7 @@ struct LockedGroupAPITests {
                 _ = try await connection.query("SELECT id FROM groups WHERE name = 'g' FOR NO KEY UPDATE")
                 let group = try await coordinator.client.apply(.cancel, to: "g")
                 #expect(group.notes == ["it is being cancelled"])
-                // What can't follow later says so.
+                // A cancel of single tasks can't be finished later, so it is refused.
                 let problem = await #expect(throws: Problem.self) {
                     try await coordinator.client.apply(.cancel, to: "g", keys: ["g"])
                 }

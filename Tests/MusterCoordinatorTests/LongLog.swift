@@ -5,12 +5,12 @@ import MusterTestSupport
 
 @testable import MusterCoordinator
 
-/// A database of a test's own whose log is as long as the test wants, and nobody who works on it.
+/// A test's own database with a log of any length, and no coordinator at work on it.
 struct LongLog: Sendable {
     let pool: PostgresPool
     let store: Store
 
-    /// The type of the last event; all others have another one.
+    /// The type of the last event; all other events have another type.
     static let lastType = "dev.muster.group.failed.v1"
 
     /// Runs a test on an empty log.
@@ -29,7 +29,7 @@ struct LongLog: Sendable {
         }
     }
 
-    /// Lets the log have so many events, of which one is of the last type.
+    /// Fills the log with `count` events, the last of which has the type `lastType`.
     func fill(_ count: Int64) async throws {
         _ = try await pool.query(
             """

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MusterCommandLine
 
-/// What a command that waits for nothing hears of requests that are done, and whose answer is lost the first time (F6, I10).
+/// Requests that were carried out but whose first answer is lost: what a command with `waits: false` gets from its retries (F6, I10).
 @Suite("Answers that are lost")
 struct LostAnswerAPITests {
     /// Talks to a coordinator through a client that loses the first answer to each change.

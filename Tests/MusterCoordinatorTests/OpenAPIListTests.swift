@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// Closed lists of the API's description are those of the enums.
+/// The closed lists in the API's description have the same values as the enums.
 @Suite("Lists in openapi.yaml") struct OpenAPIListTests {
     private static let text = String(decoding: PackageResources.openapi_yaml, as: UTF8.self)
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// What groups and tasks say of their transfers, on its way in and as it is read back.
+/// The transfer options of groups and tasks, as they are given and as they are read back.
 @Suite("Options over HTTP")
 struct OptionsAPITests {
     private static let digest = String(repeating: "a", count: 64)

@@ -4,8 +4,8 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// What explanations say while an origin is away, or says nothing.
-@Suite("Origins that bring nothing")
+/// Explanations while an origin is down, or doesn't answer.
+@Suite("Origins that deliver nothing")
 struct OriginTroubleTests {
     private typealias Facts = GroupExplanationTests
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// Requests that are too large for the coordinator or for 64 bits are the sender's mistake, and said to be (400, 413).
+/// Requests that are too large for the coordinator or for 64 bits are client errors (400, 413).
 @Suite("What is too large is refused, not a failure")
 struct OversizedRequestTests {
     @Test func aBodyThatIsTooLargeIs413() async throws {
@@ -58,7 +58,7 @@ struct OversizedRequestTests {
             #expect(refusal?.code == .invalidRequest)
             #expect(refusal?.status == 400)
             #expect(try await coordinator.client.groups().items.isEmpty)
-            // In parts, too: what fits was added, and goes on.
+            // The same in two parts: the first part fits and stays, the second is refused.
             _ = try await coordinator.client.createGroup(GroupRequest(name: "h", tasks: Array(tasks.prefix(4_096))))
             let second = await #expect(throws: Problem.self) {
                 _ = try await coordinator.client.addTasks(Array(tasks.suffix(4_096)), to: "h")

@@ -10,7 +10,7 @@ struct PaceTests {
         #expect(Pace.seconds(100, at: 0) == nil)
     }
 
-    @Test func whatTakesLongerDecides() {
+    @Test func longerOfTwoTimesDecides() {
         #expect(Pace.seconds(100, at: 10, atLeast: 60) == 60 && Pace.seconds(100, at: 10, atLeast: 3) == 10)
         #expect(Pace.seconds(100, at: 10, atLeast: nil) == 10 && Pace.seconds(-5, at: 10, atLeast: nil) == 0)
         #expect(Pace.seconds(100, at: 0, atLeast: 60) == nil, "nothing comes")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// What ends the pause of an origin before its time.
+/// How the pause of an origin can be ended early.
 @Suite("Groups whose origin is paused")
 struct PausedOriginTests {
     /// All of a group waits for one origin, which is paused for an hour.
@@ -25,7 +25,7 @@ struct PausedOriginTests {
         )
     }
 
-    /// What it asked for itself, or is over within seconds.
+    /// A pause that the origin asked for itself, and one that is over within seconds.
     @Test func aPauseThatTheOriginAskedForNamesNoCommand() {
         var facts = Self.facts
         facts.origins[0].isTried = true

@@ -8,19 +8,19 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// Progress that is true, and that costs the same for every size of a group.
+/// Progress is true, and costs the same for a group of any size.
 @Suite("Progress")
 struct ProgressAPITests {
     private static let opening = SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test")
 
-    /// A group of three tasks, of one of which 4 MB of 10 MB are durable.
+    /// Makes a group of three tasks; 4 MB of the 10 MB of one of them are durable.
     private static func fetchSome(_ coordinator: RunningCoordinator) async throws {
         let tasks = (1...3).map { TaskRequest(urls: ["http://127.0.0.1:1/\($0)"], size: 10_000_000) }
         _ = try await coordinator.client.createGroup(GroupRequest(name: "g", sealed: true, tasks: tasks))
         try await fetchFirst(coordinator)
     }
 
-    /// Fetches 4 MB of whatever is leased first.
+    /// Fetches 4 MB of the first lease.
     private static func fetchFirst(_ coordinator: RunningCoordinator) async throws {
         let session = try await coordinator.client.openSession(opening)
         let lease = try #require(
@@ -61,7 +61,7 @@ struct ProgressAPITests {
         }
     }
 
-    /// Under a rate that both share, the slow one gets what the other one leaves.
+    /// Under a rate that both tasks share, the slow task gets what the other one leaves.
     @Test func noTaskTakesLongerThanItsGroup() async throws {
         try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in
             let client = coordinator.client
@@ -86,7 +86,7 @@ struct ProgressAPITests {
         }
     }
 
-    /// One of its origins is paused for an hour, which the group's own row doesn't know.
+    /// One of the group's origins is paused for an hour; the group's own row doesn't show that.
     @Test func aStatusAndAnExplanationGiveTheSameEstimate() async throws {
         try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in
             let client = coordinator.client
@@ -120,7 +120,7 @@ struct ProgressAPITests {
         return "\(padded(minute / 60 % 24)):\(padded(minute % 60))"
     }
 
-    @Test func aGroupThatNobodyFetchesHasNoEstimateAndSaysWhatHelps() async throws {
+    @Test func aGroupThatNoWorkerFetchesHasNoEstimateAndSaysWhatHelps() async throws {
         try await RunningCoordinator.with { coordinator in
             let task = TaskRequest(urls: ["http://127.0.0.1:1/a"])
             _ = try await coordinator.client.createGroup(GroupRequest(name: "g", tasks: [task]))
@@ -155,7 +155,7 @@ struct ProgressAPITests {
         }
     }
 
-    /// The last try failed and the next one comes: that is neither well nor failed.
+    /// A task whose last try failed and that is tried again is neither well nor failed: it is in trouble.
     @Test func tasksInTroubleAreCountedAndListed() async throws {
         try await RunningCoordinator.with(configure: { $0.retryBase = .seconds(60) }) { coordinator in
             let client = coordinator.client
@@ -191,7 +191,7 @@ struct ProgressAPITests {
         }
     }
 
-    /// Time is moved by moving what is written of it: nobody waits ten minutes for a test.
+    /// The test moves time by changing the stored timestamps, instead of waiting for ten minutes.
     @Test func aSpeedFadesToNothingWhenNothingComes() async throws {
         try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in
             try await Self.fetchSome(coordinator)
@@ -214,7 +214,7 @@ struct ProgressAPITests {
         }
     }
 
-    /// By the rows that PostgreSQL read, not by a clock.
+    /// Measured by the rows that PostgreSQL reads, not by a clock.
     @Test func theStateOfAGroupCostsTheSameForEverySize() async throws {
         let database = try await TestPostgres.shared().makeDatabase()
         _ = try await SchemaMigration.migrate(database: database.conninfo)
@@ -252,7 +252,7 @@ struct ProgressAPITests {
         // Chunks are counted up to a hundred, per kind and for each of the four origins, with the task of each; leases come on top.
         #expect(large[2] <= small[2] + 1_000 && large[3] <= small[3] + 1_000, "\(costs)")
         #expect(large[4] <= small[4] + 200, "\(costs)")
-        // The lanes of each origin are found by a probe each, which reads all of so small a table.
+        // The lanes of each origin are found by one probe each, which reads the whole of so small a table.
         #expect(fleet > 0 && fleet < 400, "\(fleet)")
         #expect(small.allSatisfy { $0 > 0 }, "what is read is counted at all")
     }
@@ -275,8 +275,8 @@ struct ProgressAPITests {
         _ = try await store.createGroup(creation, upload: upload)
     }
 
-    /// Leases some chunks of all groups, and fetches most of each: at a slower speed, or on a busier machine, the end of the large
-    /// group would be more than a year away, and nobody would tell it.
+    /// Leases some chunks of all groups, and fetches most of each: at a lower speed, or on a busier machine, the end of the large group
+    /// would be more than a year away, and it would have no estimate.
     private static func fetch(_ store: Store, _ count: Int32) async throws {
         let session = try await store.openSession(
             SessionOpening(worker: "w", version: "test", labels: "{}", slots: count, sinks: ["default"]),
@@ -292,7 +292,7 @@ struct ProgressAPITests {
         #expect(try await store.report(progress: reports).isEmpty && reports.count == Int(count))
     }
 
-    /// Rows that were read of the tables that grow with a group. There is one connection, which tells its own counters first.
+    /// Counts the rows read from the tables that grow with a group. There is a single connection, which flushes its own counters first.
     private static func rows(_ pool: PostgresPool, _ body: () async throws -> Void) async throws -> Int64 {
         let before = try await read(pool)
         try await body()

@@ -5,12 +5,12 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// Those who only read have a share of a coordinator, and the fleet has the rest (I19).
+/// Requests that only read have a share of a coordinator; the rest is for the fleet (I19).
 @Suite("Readers keep no worker waiting")
 struct ReaderAPITests {
     private static let listing = "GET /v1/consumers HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-    /// Runs `body` with so many readers that are held up before it, and go on after it. Returns what they were answered.
+    /// Blocks `count` readers, runs `body`, then lets the readers go on. Returns their answers.
     private static func held(
         _ count: Int, by coordinator: RunningCoordinator, while body: @Sendable () async throws -> Void
     ) async throws -> [String] {
@@ -82,7 +82,7 @@ struct ReaderAPITests {
                     #expect(answer.text.lowercased().contains("retry-after: 1\r\n"))
                     #expect(answer.text.contains(#""code":"busy""#))
                 }
-                // What changes something is no reader's.
+                // A request that changes something is not held up with the readers.
                 _ = try await coordinator.client.createGroup(GroupRequest(name: "g"))
             }
             #expect(answers.allSatisfy { $0.hasPrefix("HTTP/1.1 200") })

@@ -11,7 +11,7 @@ import Testing
 struct RefusedReportTests {
     private static let opening = SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test")
 
-    /// A report that nobody should have made.
+    /// A report that no correct worker makes.
     enum Nasty: String, CaseIterable, CustomTestStringConvertible {
         case hugeSize, negativeSize, sizeBeyondAnyFile, hugeOffset, negativeOffset, hugeFile, negativeFile
         case offsetOfGivenBack, offsetOfFailed, failedWithoutReason, shrunkWithoutEnd, sumOfSizes,
@@ -42,7 +42,7 @@ struct RefusedReportTests {
             }
         }
 
-        /// The counts of the group, so large that another file does not fit beside them.
+        /// Whether the group's counts are set so high beforehand that another file doesn't fit.
         var fillsGroup: Bool {
             switch self {
             case .sumOfSizes, .sumOfBytes, .sumOfFiles: true
@@ -62,7 +62,7 @@ struct RefusedReportTests {
         private static func durable(_ offset: Int64) -> DurablePrefix { DurablePrefix(offset: offset, crc: 7) }
     }
 
-    /// A database's own connection, for what no client can bring about.
+    /// Runs a statement on a connection of its own, for states that no client can cause.
     private static func run(_ statement: SQL, on coordinator: RunningCoordinator) async throws {
         let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
         _ = try await pool.query(statement)
@@ -97,7 +97,7 @@ struct RefusedReportTests {
                 ).leases
             }
             let bad = try #require(leases.first { $0.group == "bad" })
-            // It has no end that would bound what is reported of it.
+            // Without an end, the lease doesn't bound the reported offsets.
             try await Self.run("UPDATE leases SET last = NULL WHERE chunk_id = \(bad.chunk)", on: coordinator)
             if nasty.fillsGroup {
                 try await Self.run(
@@ -118,7 +118,7 @@ struct RefusedReportTests {
             let task = try #require(try await client.tasks(of: "bad").items.first)
             #expect(task.state == .failed && task.failure?.kind == .badRange)
             #expect(task.failure?.detail == answer.refused.first?.reason)
-            // The session is as well as before.
+            // The session still works.
             let next = try await client.sync(
                 session, SyncRequest(sequence: sequence + 2, settled: sequence + 1, held: [bad.name]))
             #expect(next.lost == [bad.name] && next.refused.isEmpty)
@@ -165,8 +165,8 @@ struct RefusedReportTests {
         }
     }
 
-    /// What an origin states that is only too long or has a character too many is stored without it.
-    @Test func whatCanBeCleanedIsNoReasonToRefuse() async throws {
+    /// An overlong value from an origin, or one with a forbidden character, is dropped or cut; the rest of the report is stored.
+    @Test func reportThatCanBeCleanedIsStored() async throws {
         try await RunningCoordinator.with { coordinator in
             let client = coordinator.client
             _ = try await client.createGroup(

@@ -20,7 +20,7 @@ struct ReportBatchTests {
         .server(.init(sqlState: SQLState(code: code), message: "no"))
     }
 
-    /// Divides a batch of which these are refused; returns what came in, and in how many statements.
+    /// Divides a batch in which the `culprits` are refused. Returns the stored reports, the refused leases and the number of statements.
     private static func divide(
         _ count: Int64, refusing culprits: Set<Int64>, as code: String = "22003"
     ) async throws -> (stored: [Int64], refused: [LeaseName], statements: Int) {
@@ -37,7 +37,7 @@ struct ReportBatchTests {
 
     /// Range contract, row 25.
     @Test(arguments: [(403, nil), (404, nil), (429, 60), (503, 60), (nil, 60)] as [(Int?, Int64?)])
-    func wishOfWhatRefusesForGoodIsNotHeeded(status: Int?, wait: Int64?) {
+    func retryAfterCountsOnlyForTemporaryRefusals(status: Int?, wait: Int64?) {
         var report = Self.report(1)
         report.kind = .failed
         report.failure = Report.Failure(
@@ -54,19 +54,19 @@ struct ReportBatchTests {
     }
 
     @Test(arguments: [[1], [8], [1, 2], [4, 5], [1, 2, 3, 4, 5, 6, 7, 8]] as [Set<Int64>])
-    func everyCulpritIsFoundAndEveryoneElseIsStored(culprits: Set<Int64>) async throws {
+    func everyCulpritIsFoundAndAllOtherReportsAreStored(culprits: Set<Int64>) async throws {
         let (stored, refused, _) = try await Self.divide(8, refusing: culprits)
         #expect(stored == (1...8).filter { !culprits.contains($0) })
         #expect(refused.map(\.chunk.rawValue) == culprits.sorted())
     }
 
     @Test(arguments: ["22003", "22021", "22P05", "23514", "23505", "54000", "21000"])
-    func whatTheDataIsAtFaultForIsRefused(code: String) async throws {
+    func reportsWhoseDataCausesTheErrorAreRefused(code: String) async throws {
         #expect(try await Self.divide(2, refusing: [2], as: code).refused.count == 1)
     }
 
     @Test(arguments: ["40P01", "40001", "57014", "57P01", "53300", "25006", "42P01", "XX000"])
-    func whatAnotherTryMayDoIsThrown(code: String) async throws {
+    func errorsThatAnotherTryMayAvoidAreThrown(code: String) async throws {
         await #expect(throws: PostgresError.self) { try await Self.divide(2, refusing: [2], as: code) }
     }
 

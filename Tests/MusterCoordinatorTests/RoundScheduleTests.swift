@@ -22,11 +22,11 @@ struct RoundScheduleTests {
             schedule.end(0, .finished, began: 0, now: 5) == nil && schedule.end(1, .finished, began: 0, now: 7) == nil)
         let next = schedule.take()
         #expect(next?.row == 1 && next?.due == 7 + Self.second)
-        // Whatever the first one does, it does not pass the other one.
+        // The other round keeps the due time from its own end.
         #expect(schedule.take()?.due == 5 + 10 * Self.second)
     }
 
-    @Test func oneThatIsUnfinishedComesAfterThoseThatAreDue() {
+    @Test func unfinishedRoundComesAfterThoseThatAreDue() {
         var schedule = RoundSchedule(periods: [.seconds(60), .seconds(1)], atStart: [0, 1], now: 0)
         _ = schedule.take()
         _ = schedule.end(0, .unfinished, began: 0, now: 3)
@@ -34,7 +34,7 @@ struct RoundScheduleTests {
         #expect(schedule.take()?.due == 3)
     }
 
-    @Test func oneThatFailsWaitsForAsLongAsItTook() {
+    @Test func roundThatFailsWaitsForAsLongAsItTook() {
         var schedule = RoundSchedule(periods: [.milliseconds(250)], atStart: [0], now: 0)
         _ = schedule.take()
         _ = schedule.end(0, .failed, began: 0, now: 15 * Self.second)

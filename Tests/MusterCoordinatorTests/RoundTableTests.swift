@@ -32,7 +32,7 @@ struct RoundTableTests {
         Round(name, every: .milliseconds(1)) { runs.update { $0 += 1 } }
     }
 
-    @Test func oneThatAlwaysFailsLeavesTheOthersRunningAndIsCounted() async throws {
+    @Test func roundThatAlwaysFailsLeavesTheOthersRunningAndIsCounted() async throws {
         let metrics = CoordinatorMetrics()
         let failures = Observed(0)
         let runs = Observed(0)
@@ -56,13 +56,13 @@ struct RoundTableTests {
         }
     }
 
-    @Test func oneThatHangsStopsNoOther() async throws {
+    @Test func roundThatHangsStopsNoOther() async throws {
         let hangs = Bell()
         let isHanging = Observed(false)
         let runs = Observed(0)
         let hanging = Round(.wishes, every: .milliseconds(1)) {
             isHanging.update { $0 = true }
-            // Until the test is over.
+            // It hangs until the test is over.
             await hangs.wait(since: 0)
         }
         let rounds = [hanging, Self.counting(.sessions, runs), Self.counting(.backoffs, Observed(0))]
@@ -91,7 +91,7 @@ struct RoundTableTests {
         try await grace.settle { given.append($0) }
         grace.notice()
         try await grace.settle { isStart in
-            // The database goes away once more while it is given.
+            // The database goes away again while the grace is being given.
             if given.count == 1 { grace.notice() }
             given.append(isStart)
         }

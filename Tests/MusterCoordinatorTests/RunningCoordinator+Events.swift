@@ -16,7 +16,7 @@ extension RunningCoordinator {
         try await makeEvents((1...count).map { "\(prefix)\($0)" })
     }
 
-    /// Waits until the log has come so far: positions are given out after the commits.
+    /// Waits until the log has reached a position: positions are assigned after the commits.
     func waitForEvents(upTo position: Int64) async throws {
         var next: Int64 = 0
         while next < position {
@@ -26,7 +26,7 @@ extension RunningCoordinator {
         }
     }
 
-    /// Waits for deliveries of which the coordinator says something, and returns them.
+    /// Waits until the coordinator's deliveries meet a condition, and returns them.
     @discardableResult
     func deliveries(
         _ what: String, state: DeliveryState? = nil, until condition: ([DeliveryDocument]) -> Bool
@@ -39,7 +39,7 @@ extension RunningCoordinator {
 }
 
 extension CoordinatorConfiguration {
-    /// Plays three days of tries in a second.
+    /// Compresses the three days of tries into a second.
     mutating func deliverQuickly(tries: Int = 10) {
         delivery.schedule = DeliverySchedule(
             waits: [.zero] + Array(repeating: .milliseconds(50), count: tries - 1), jitter: 0.1)

@@ -45,7 +45,7 @@ struct RunningCoordinator {
     ) async throws {
         var configuration = CoordinatorConfiguration(database: database)
         configuration.listenPort = 0
-        // No session is to end because the machine is busy; a test of the end says how soon.
+        // Sessions must not expire because the machine is busy; a test of expiry sets a shorter time.
         configuration.sessionTimeToLive = .seconds(60)
         configuration.longPoll = .seconds(5)
         configure(&configuration)
@@ -75,7 +75,7 @@ struct RunningCoordinator {
         await transport.shutdown()
     }
 
-    /// One request as it is, for what the typed client would never send.
+    /// Sends one raw request, for what the typed client would never send.
     func raw(
         _ method: String, _ path: String, body: String? = nil, type: String = "application/json", token: String? = nil,
         key: String? = nil

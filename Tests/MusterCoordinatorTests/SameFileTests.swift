@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Groups whose files others fetch")
 struct SameFileTests {
-    @Test func whatAnotherGroupFetchesIsNoFailedTry() {
+    @Test func waitingForAnotherGroupsFileIsNoFailedTry() {
         var facts = GroupExplanationTests.facts()
         facts.group.tasks.active = 0
         facts.origins = []

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// What is stored and can't be read is an error that says where, never an answer without it, and never what it is.
+/// A stored value that can't be read is an error that names the place but not the value. No answer simply leaves it out.
 @Suite("Stored values that can't be read") struct StoredValueAPITests {
     private static let secret = "correct horse"
 
@@ -20,7 +20,7 @@ import Testing
         return group
     }
 
-    /// A column, something that it can't hold, and the place that the error names.
+    /// A column, a value that is invalid there, and the place that the error names.
     struct Breakage: Sendable, CustomTestStringConvertible {
         var table: String
         var column: String
@@ -55,7 +55,7 @@ import Testing
                 _ = try await coordinator.client.createGroup(Self.request("good"))
                 let handed = try await Self.handOut(pool)
                 #expect(handed.map(\.group) == ["good"])
-                // The task itself is shown with these.
+                // Reading the task's document needs its digests too, so they are made valid again.
                 try await pool.execute("UPDATE tasks SET expected_digests = NULL")
                 #expect(handed.first?.options?.headers == ["X-Key": Secret(Self.secret)])
             } catch {

@@ -14,7 +14,7 @@ struct StragglerAPITests {
         SessionRequest(name: name, sinks: ["default"], slots: 4, version: "test")
     }
 
-    /// A file of two chunks, the second of which somebody holds and has nothing of; everything seems to have begun a minute ago.
+    /// Makes a file of two chunks. `holder` holds the second one and has no bytes of it; the leases seem to have begun a minute ago.
     private static func straggle(
         _ coordinator: RunningCoordinator, _ holder: SessionDocument
     ) async throws -> LeaseDocument {
@@ -39,15 +39,15 @@ struct StragglerAPITests {
         return second
     }
 
-    /// A session may sync with any coordinator: the one that looks for stragglers is not the one that hears the holder.
-    @Test func aHolderWhoSyncsElsewhereIsAskedAndItsTailGoesToWhoHadNothing() async throws {
+    /// A session may sync with any coordinator: here the one that looks for stragglers is not the one that the holder syncs with.
+    @Test func aHolderThatSyncsElsewhereIsAskedAndItsTailGoesToTheIdleSession() async throws {
         try await RunningCoordinator.with { here in
             try await here.withAnother { there in
                 let holder = try await there.client.openSession(Self.opening("slow"))
                 let idle = try await here.client.openSession(Self.opening("idle"))
                 let lease = try await Self.straggle(there, holder)
                 async let helped = Self.leases(here, idle)
-                // It has no use for work: nobody looks for stragglers on its behalf where it syncs.
+                // The holder's sink is parked, so it takes no work: its own coordinator doesn't look for stragglers on its behalf.
                 let parked = SinkStatus(name: "default", parked: .storageFull, detail: "no room")
                 var wish: Shrink?
                 var sequence: Int64 = 2
@@ -73,7 +73,7 @@ struct StragglerAPITests {
         }
     }
 
-    /// What a session is leased that asks for work until there is some.
+    /// Asks for work for a session until there are leases, and returns them.
     private static func leases(
         _ coordinator: RunningCoordinator, _ session: SessionDocument
     ) async throws -> [LeaseDocument] {

@@ -43,7 +43,7 @@ struct StrangerCheckTests {
     }
 
     @Test(arguments: ["0.0.0.0", "::"])
-    func whereItListensOnAllAddressesAnyOfThemPassesAndNoName(_ listen: String) {
+    func coordinatorOnAllAddressesAcceptsAnyOfThemAndNoName(_ listen: String) {
         let check = StrangerCheck(listenHost: listen, names: ["muster.example.org"])
         for host in ["10.0.0.7", "127.0.0.1", "[fd00::1]:7300", "muster.example.org"] {
             #expect(code(check, host) == nil)
@@ -69,7 +69,7 @@ struct StrangerCheckTests {
     }
 
     @Test(arguments: ["http://muster.example.org", "muster.example.org:443", "a b", "", "*"])
-    func aNameThatIsNoneIsRefusedAtStart(_ name: String) {
+    func anInvalidNameIsRefusedAtStart(_ name: String) {
         var configuration = CoordinatorConfiguration(database: "")
         configuration.hosts = [name]
         #expect(throws: ConfigurationRefusal.self) { try configuration.check() }

@@ -64,7 +64,7 @@ import Testing
             (#"{"groups": "a b"}"#, "/groups"), (#"{"groups": ""}"#, "/groups"), (#"{"types": ["a b"]}"#, "/types"),
             (#"{"type": []}"#, "/type"), (#"{"types": "x"}"#, "/types"),
         ])
-    func whatCanNotBeIsRefusedByItsPointer(change: String, pointer: String) async throws {
+    func invalidSubscriptionIsRefusedWithItsPointer(change: String, pointer: String) async throws {
         try await RunningCoordinator.with { coordinator in
             let body = change.dropFirst().dropLast()
             let rest = [("name", "s"), ("url", "http://h/")].filter { !change.contains("\"\($0.0)\":") }
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func namesAndNumbersThatThereAreNotAreToldApart() async throws {
+    @Test func unknownSubscriptionsAndDeliveriesAreToldApart() async throws {
         try await RunningCoordinator.with { coordinator in
             let client = coordinator.client
             _ = try await client.createSubscription(SubscriptionRequest(name: "s", url: "http://127.0.0.1:9/"))
@@ -130,7 +130,7 @@ import Testing
         await receiver.stop()
     }
 
-    @Test func workersHaveNoBusinessHere() async throws {
+    @Test func workerTokensMayNotUseSubscriptions() async throws {
         let (admin, worker) = ("admin-token-0123456789", "worker-token-0123456789")
         try await RunningCoordinator.with(
             configure: { configuration in

@@ -33,8 +33,8 @@ struct SyncAPITests {
         }
     }
 
-    /// Files of one group would lie in two places (I8).
-    @Test func aSinkIsTheDirectoryThatItWasUntilItsOperatorSaysOtherwiseAndNobodyWorksInThatOne() async throws {
+    /// Otherwise the files of one group would end up in two places (I8).
+    @Test func aSinkKeepsItsDirectoryUntilItsOperatorReplacesItAndNoWorkerUsesIt() async throws {
         @Sendable func opening(_ name: String, _ mark: String?, replaced: [String]? = nil) -> SessionRequest {
             var request = SessionRequest(name: name, sinks: ["other", "default"], slots: 4, version: "test")
             request.marks = mark.map { ["default": $0, "other": "the same"] }
@@ -44,10 +44,10 @@ struct SyncAPITests {
         try await RunningCoordinator.with { coordinator in
             let client = coordinator.client
             let silent = try await client.openSession(opening("c", nil))
-            #expect(silent.marks == [:], "nobody has reached the sinks")
+            #expect(silent.marks == [:], "no worker has reached the sinks yet")
             let first = try await client.openSession(opening("a", "one"))
             #expect(first.marks == ["default": "one", "other": "the same"])
-            // The sink is used by no group, so that it may become another directory, but not while workers have this one.
+            // No group uses the sink, so its directory may be replaced, but not while workers have the old one.
             let problem = await #expect(throws: Problem.self) { try await client.openSession(opening("b", "two")) }
             #expect(problem?.code == .conflict && problem?.detail.contains("worker \"c\"") == true, "\(problem as Any)")
             for session in [first, silent] { try await client.closeSession(session.id) }

@@ -11,7 +11,7 @@ struct WaitingRoomTests {
             ticket: "\(session)/\(sequence)")
     }
 
-    @Test func allWhoCameWhileAClaimRanAreInTheNextOne() {
+    @Test func syncsThatComeDuringAClaimAreInTheNextOne() {
         var room = WaitingRoom<String>()
         #expect(room.enter(guest(1, 1)) == nil)
         #expect(room.beginClaim().map(\.ticket) == ["1/1"])
@@ -22,7 +22,7 @@ struct WaitingRoomTests {
         #expect(room.beginClaim().map(\.ticket) == ["2/1", "3/1"])
     }
 
-    @Test func whoGotNothingWaitsForNews() {
+    @Test func aSyncThatGotNothingWaitsForNews() {
         var room = WaitingRoom<String>()
         _ = room.enter(guest(1, 1))
         _ = room.beginClaim()
@@ -32,7 +32,7 @@ struct WaitingRoomTests {
         #expect(room.beginClaim().map(\.ticket) == ["1/1"])
     }
 
-    @Test func whoIsToBeToldSomethingWaitsNoLonger() {
+    @Test func aSyncWithSomethingToTellIsAnsweredAtOnce() {
         var room = WaitingRoom<String>()
         for session in 1...2 { _ = room.enter(guest(Int64(session), 1)) }
         _ = room.beginClaim()
@@ -43,7 +43,7 @@ struct WaitingRoomTests {
         #expect(room.count == 1)
     }
 
-    @Test func whoTakesNoWorkWaitsToBeTold() {
+    @Test func aSyncThatTakesNoWorkWaitsUntilItIsToldSomething() {
         var room = WaitingRoom<String>()
         _ = room.enter(
             .init(session: SessionID(1), sequence: 1, room: 0, ahead: 0, deadline: 100, ticket: "1/1"))
@@ -56,7 +56,7 @@ struct WaitingRoomTests {
         #expect(room.expire(now: 100).map(\.ticket) == ["1/2"])
     }
 
-    @Test func whoIsAskedIsUrgentUntilItIsToldOnce() {
+    @Test func aSessionThatIsAskedIsUrgentUntilItIsToldOnce() {
         let asked = AskedSessions()
         asked.add([SessionID(1)])
         #expect(asked.contains(SessionID(1)) && asked.isUrgent(SessionID(1)) && !asked.contains(SessionID(2)))
@@ -93,12 +93,12 @@ struct WaitingRoomTests {
         #expect(room.count == 1)
     }
 
-    @Test func supersededDuringItsClaimItIsNotAnsweredTwice() {
+    @Test func aSyncThatIsSupersededDuringItsClaimIsNotAnsweredTwice() {
         var room = WaitingRoom<String>()
         _ = room.enter(guest(1, 1))
         _ = room.beginClaim()
         #expect(room.enter(guest(1, 2))?.ticket == "1/1")
-        // What was granted to the first sync is given back by the session's next one; the second one is still to be asked for.
+        // The session's next sync gives back what the first one was granted; the second one still needs a claim.
         #expect(room.endClaim(granted: [SessionID(1)], now: 0).isEmpty)
         #expect(room.beginClaim().map(\.ticket) == ["1/2"])
     }
@@ -113,14 +113,14 @@ struct WaitingRoomTests {
         #expect(room.count == 0)
     }
 
-    @Test func whoDoesNotWaitIsAnsweredAfterOneClaim() {
+    @Test func aSyncThatDoesNotWaitIsAnsweredAfterOneClaim() {
         var room = WaitingRoom<String>()
         _ = room.enter(guest(1, 1, deadline: 5))
         _ = room.beginClaim()
         #expect(room.endClaim(granted: [], now: 5).map(\.ticket) == ["1/1"])
     }
 
-    @Test func whoHasGoneIsNotAnswered() {
+    @Test func aSyncThatHasGoneIsNotAnswered() {
         var room = WaitingRoom<String>()
         _ = room.enter(guest(1, 3))
         #expect(room.leave(SessionID(1), sequence: 2) == nil)
@@ -128,7 +128,7 @@ struct WaitingRoomTests {
         #expect(room.beginClaim().isEmpty)
     }
 
-    @Test func closingAnswersEverybody() {
+    @Test func closingAnswersEverySync() {
         var room = WaitingRoom<String>()
         _ = room.enter(guest(1, 1))
         _ = room.enter(guest(2, 1))

@@ -6,12 +6,12 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// What verbs wake, in a coordinator without rounds: what nobody wakes for is never found.
-@Suite("Verbs wake those who wait")
+/// What verbs wake, in a coordinator without rounds: work that no wake-up announces is never found there.
+@Suite("Verbs wake waiting requests")
 struct WakeAPITests {
     private static let opening = SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test")
 
-    /// Runs a test without rounds. Hints go round by way of the database, and would wake as well.
+    /// Runs a test without rounds. Hints, which go through the database, can still wake requests as well.
     private static func with(_ body: @Sendable (RunningCoordinator) async throws -> Void) async throws {
         try await RunningCoordinator.with(
             configure: { configuration in
@@ -20,7 +20,7 @@ struct WakeAPITests {
             }, body)
     }
 
-    /// Reads the log until it says that a group was cancelled. Returns whether it did before there was nothing to read for so long.
+    /// Reads the log until it has the cancel of a group. Returns false if a read brings nothing within 20 s before that.
     private static func hearsOfCancel(_ coordinator: RunningCoordinator) async throws -> Bool {
         var place: Int64 = 0
         while true {
@@ -31,7 +31,7 @@ struct WakeAPITests {
         }
     }
 
-    /// Begins the cancel of a group of many tasks, as a coordinator does that dies after the first of its transactions.
+    /// Begins the cancel of a group of many tasks, as a coordinator that dies after its first transaction.
     private static func beginCancel(of group: String, on coordinator: RunningCoordinator) async throws {
         let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
         _ = try await pool.query(
@@ -68,7 +68,7 @@ struct WakeAPITests {
         }
     }
 
-    @Test func whatASessionHeldGoesToThePollThatWaits() async throws {
+    @Test func leasesOfAClosedSessionGoToThePollThatWaits() async throws {
         try await Self.with { coordinator in
             let first = try await coordinator.client.openSession(Self.opening)
             let second = try await coordinator.client.openSession(Self.opening)

@@ -39,7 +39,7 @@ struct BodyTests {
         }
     }
 
-    /// A transfer coding is of the message, not of the file (RFC 9112 §7; range contract, row 13).
+    /// A transfer coding belongs to the message, not to the file (RFC 9112 §7; range contract, row 13).
     @Test func codedTransferIsDecodedAndACodedContentIsNot() async throws {
         let coded: [UInt8] =
             [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff, 1, 18, 0, 0xed, 0xff] + Array("the file, as it is".utf8)
@@ -70,8 +70,8 @@ struct BodyTests {
         }
     }
 
-    /// libcurl waits for the end of a connection that is kept.
-    @Test(arguments: [("5", "there"), ("0", "")]) func codingThatIsNoneEndsWithTheLength(
+    /// With this coding libcurl alone would ignore the length and wait for the connection to end.
+    @Test(arguments: [("5", "there"), ("0", "")]) func bodyWithIdentityCodingEndsAtItsLength(
         length: String, body: String
     ) async throws {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: Identity\r\nContent-Length: \(length)\r\n\r\n"
@@ -87,7 +87,7 @@ struct BodyTests {
         }
     }
 
-    @Test func closeWithoutFramingIsToldApart() async throws {
+    @Test func bodyWithoutFramingEndsWithItsConnection() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()
             connection.send("HTTP/1.1 200 OK\r\n\r\nall there is")
@@ -194,7 +194,7 @@ struct BodyTests {
             connection.waitForPeerToClose()
         } _: { loop, server in
             var request = TransferRequest(url: server.url())
-            // The head has come: a body that is small but does not come is waited for no longer than a goodbye.
+            // The head has come. A small refused body that doesn't come is awaited for 1 s, not for this timeout.
             request.firstByteTimeout = .seconds(3_600)
             let (outcome, record) = try await fetch(loop, request, Recorder(onHead: { _ in .refuse }))
             guard case .refused = outcome else {
@@ -268,7 +268,7 @@ struct BodyTests {
         } _: { loop, server in
             let paused = Recorder(onBody: { $0 == 0 ? .pause : .proceed })
             var request = TransferRequest(url: server.url())
-            // Not being slow while paused is part of the bargain.
+            // A paused transfer must not count as too slow.
             request.lowSpeed = LowSpeedLimit(bytesPerSecond: 100, over: .milliseconds(500))
             let id = try loop.start(request, handler: paused)
             await paused.bodyBegan.wait()
@@ -277,7 +277,7 @@ struct BodyTests {
                 #expect(outcome.end == .framed)
                 #expect(isSame(record.body, content))
             }
-            // A transfer that runs into a longer limit of its own says that the other's span has passed.
+            // This transfer's timeout is longer than the paused transfer's span, so its failure shows that the span has passed.
             var silent = TransferRequest(url: server.url("/silent"))
             silent.firstByteTimeout = .milliseconds(1200)
             let kind = try await failureKind(loop, silent)
@@ -307,7 +307,7 @@ struct BodyTests {
                 let bytes = recorder.record.body.count
                 loop.cancel(id)
                 loop.resume(id)
-                // Another whole transfer on the same thread: whatever was to come would have come before its end.
+                // Any outstanding call would come before the end of another whole transfer on the same thread.
                 let other = Recorder(onBody: { _ in .stop })
                 _ = try await fetch(loop, TransferRequest(url: server.url()), other)
                 #expect(recorder.record.body.count == bytes)

@@ -89,16 +89,16 @@ struct CurlClientTests {
         }
     }
 
-    /// Whether it comes before the source has paused, or after that.
+    /// The answer comes before or after the source has paused.
     @Test(arguments: [false, true]) func earlyAnswerEndsTheUpload(whenPaused: Bool) async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()
-            // The source has paused once what it had is here.
+            // Once the bytes of the source are here, it has paused.
             if whenPaused { _ = connection.read(8) }
             connection.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             connection.waitForPeerToClose()
         } _: { loop, server in
-            // The source never ends by itself and never yields: only the answer can end the request.
+            // The source yields once and never ends: only the answer can end the request.
             let (silent, feed) = AsyncStream<[UInt8]>.makeStream()
             feed.yield([1, 2, 3])
             let body = HTTPBody.stream(HTTPBodyStream(silent), length: nil)
@@ -109,7 +109,7 @@ struct CurlClientTests {
         }
     }
 
-    @Test func failureOfTheBodyIsTheReason() async throws {
+    @Test func failureOfTheBodySourceIsReported() async throws {
         try await withServer { connection, _ in
             connection.waitForPeerToClose()
         } _: { loop, server in
@@ -128,7 +128,7 @@ struct CurlClientTests {
         }
     }
 
-    @Test func shutdownFailsWhatWaits() async throws {
+    @Test func shutdownFailsWaitingRequests() async throws {
         let asked = Signal()
         let server = try RawServer { connection, _ in
             _ = connection.readHead()

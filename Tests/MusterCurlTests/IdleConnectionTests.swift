@@ -4,10 +4,10 @@ import Testing
 
 @testable import MusterCurl
 
-/// Idle connections: of origins that serve one at a time (range contract, row 22b), and those beyond what was used lately (I5).
+/// Closing idle connections: those of origins that serve one at a time (range contract, row 22b), and those beyond recent use (I5).
 @Suite(.timeLimit(.minutes(1)))
 struct IdleConnectionTests {
-    /// A transfer that lets go of idle connections when it waits, in all of these loops.
+    /// A transfer that, while it waits, closes the idle connections to its origin in all of these loops.
     private final class Impatient: TransferHandler {
         private let recorder = Recorder()
         private let loops: [CurlLoop]
@@ -39,7 +39,7 @@ struct IdleConnectionTests {
         func finished(_ outcome: TransferOutcome) { recorder.finished(outcome) }
     }
 
-    /// Serves a connection to its end before it looks at the next one.
+    /// Serves one connection to its end before the next.
     private static func oneAtATime() -> @Sendable (RawConnection, Int) -> Void {
         let turn = Turn()
         return { connection, _ in
@@ -72,13 +72,13 @@ struct IdleConnectionTests {
                     #expect(outcome.end == .framed, "\(outcome)")
                 }
                 #expect(handlers.contains { $0.stallCount > 0 })
-                // The idle ones, and those that waited; none was opened only to be closed.
+                // The idle connection, and those of the three transfers; none was opened only to be closed.
                 #expect(server.acceptedConnections == 4)
             }
         }
     }
 
-    @Test func nobodyIsDisturbedWhereNobodyWaits() async throws {
+    @Test func idleConnectionIsKeptWhileNoTransferWaits() async throws {
         try await withServer { connection, _ in
             while !connection.readHead().isEmpty { connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") }
         } _: { loop, server in
@@ -99,8 +99,8 @@ struct IdleConnectionTests {
         }
     }
 
-    /// An origin that is slow to answer is asked on one connection, request after request. It answers when the second wait is told: what
-    /// the first one closes has been closed by then, and the connection of the answer isn't idle before.
+    /// A slow origin is asked on one connection, request after request. It answers when the transfer is told for the second time that it
+    /// waits. What the first notice closes is closed by then, and the connection of the answer isn't idle before.
     @Test func transferThatWaitedKeepsItsConnection() async throws {
         let hasWaited = DispatchSemaphore(value: 0)
         try await withServer { connection, _ in
@@ -121,7 +121,7 @@ struct IdleConnectionTests {
         }
     }
 
-    @Test func connectionsThatHaveNoUseAreClosed() async throws {
+    @Test func unusedConnectionsAreClosed() async throws {
         let (closings, closed) = AsyncStream.makeStream(of: Void.self)
         try await withServer { connection, _ in
             while !connection.readHead().isEmpty { connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") }

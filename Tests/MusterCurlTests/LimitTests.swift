@@ -22,8 +22,8 @@ struct LimitTests {
         }
     }
 
-    /// Whose silence a handler bears is waited for once more.
-    @Test func silenceThatIsBorneIsNoFirstByteTimeout() async throws {
+    /// When the handler tolerates the silence, the timeout starts anew.
+    @Test func silenceThatTheHandlerToleratesIsNoFirstByteTimeout() async throws {
         final class Patient: TransferHandler {
             let recorder = Recorder()
             private let times = Atomic(0)
@@ -61,7 +61,7 @@ struct LimitTests {
         }
     }
 
-    @Test func bodyIsSeenToStopAsSoonAsTheTimeOfItsLimitIsOver() {
+    @Test func stoppedBodyIsTooSlowOneSpanLater() {
         let limit = LowSpeedLimit(bytesPerSecond: 1_000, over: .seconds(6))
         var window = SpeedWindow()
         window.begin(limit, at: 0, bytes: 0)
@@ -71,12 +71,12 @@ struct LimitTests {
             #expect(window.due == seconds * 1_000_000_000)
             return window.isBelow(limit, at: window.due, bytes: bytes)
         }
-        // Much, then nothing: after the six seconds that follow, whenever those begin.
+        // All bytes come in the first second, then none: the body is too slow after the six seconds that follow.
         let ends = (0..<9).map { _ in isBelow(1_000_000) }
         #expect(ends == [false, false, false, false, false, false, true, true, true])
     }
 
-    @Test func bodyThatComesInPiecesIsAsFastAsTheirMean() {
+    @Test func bodyThatComesInPiecesIsJudgedByItsMeanSpeed() {
         let limit = LowSpeedLimit(bytesPerSecond: 1_000, over: .seconds(6))
         for (piece, isTooSlow) in [(6_000, false), (5_000, true)] as [(Int64, Bool)] {
             var window = SpeedWindow()
@@ -88,7 +88,7 @@ struct LimitTests {
         }
     }
 
-    @Test func limitOfTheVerdictTakesThePlaceOfTheRequests() async throws {
+    @Test func limitOfTheVerdictReplacesThatOfTheRequest() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\ndrip")
@@ -103,7 +103,7 @@ struct LimitTests {
         }
     }
 
-    /// libcurl says of both that it could not connect. Only the one was asked.
+    /// libcurl reports both as a failure to connect, but without descriptors the peer was never asked.
     @Test func lackOfDescriptorsIsNotThePeersRefusal() throws {
         for (number, kind) in [(EMFILE, "no socket"), (EAFNOSUPPORT, "not connected")] as [(Int32, String)] {
             let shared = try #require(SharedSessions())

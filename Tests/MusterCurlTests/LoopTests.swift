@@ -21,7 +21,7 @@ struct LoopTests {
             for recorder in recorders { group.addTask { await recorder.bodyBegan.wait() } }
             for _ in 0..<20 { await group.next() }
             await loop.shutdown()
-            // The tasks of recorders without a body are freed by hand.
+            // Releases the tasks that wait for recorders without a body.
             for recorder in recorders { recorder.bodyBegan.fire() }
         }
         let records = recorders.map(\.record)
@@ -40,7 +40,7 @@ struct LoopTests {
         }
     }
 
-    @Test func shutdownFinishesWhatWasNotEvenBegun() async throws {
+    @Test func shutdownFinishesTransfersThatHaveNotBegun() async throws {
         let loop = try CurlLoop()
         let recorders = (0..<100).map { _ in Recorder() }
         for recorder in recorders { try loop.start(TransferRequest(url: "http://127.0.0.1:1/"), handler: recorder) }
@@ -73,7 +73,7 @@ struct LoopTests {
                 released = recorder
                 _ = try await fetch(loop, TransferRequest(url: server.url()), recorder)
             }
-            // The loop lets go after `finished` returned, which the end of a later transfer proves.
+            // The loop releases a handler after `finished` has returned; the end of a later transfer proves that it has.
             _ = try await fetch(loop, TransferRequest(url: server.url()))
             #expect(released == nil)
         }

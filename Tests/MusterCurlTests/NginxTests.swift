@@ -83,7 +83,7 @@ struct NginxTests {
             request.url = url.replacing("localhost", with: "127.0.0.1")
             let secondKind = try await failureKind(loop, request)
             #expect(secondKind == "TLS failed")
-            // A request that trusts nobody must not be let in through the connection of one that did.
+            // A request without a CA must not use the connection of a request with a CA.
             request.url = url
             request.caFile = nil
             let thirdKind = try await failureKind(loop, request)

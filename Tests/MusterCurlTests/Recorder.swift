@@ -31,7 +31,7 @@ final class Signal: Sendable {
     }
 }
 
-/// Writes down every call of one transfer, and answers as the test says.
+/// Records every call of one transfer, and answers as the test says.
 final class Recorder: TransferHandler {
     struct Record {
         var heads: [ResponseHead] = []
@@ -178,8 +178,8 @@ func bodyEnd(_ loop: CurlLoop, _ request: TransferRequest, _ recorder: Recorder 
     try await fetch(loop, request, recorder).outcome.end
 }
 
-/// Whether two byte sequences are equal. Given to `#expect` as they are, large ones would be compared for a readable
-/// difference when they are not, which takes minutes.
+/// Whether two byte sequences are equal. `#expect(left == right)` would compute a readable difference of sequences that
+/// differ, which takes minutes for large ones.
 func isSame(_ left: some Sequence<UInt8>, _ right: some Sequence<UInt8>) -> Bool {
     let fast = left.withContiguousStorageIfAvailable { left in
         right.withContiguousStorageIfAvailable { right in

@@ -31,7 +31,7 @@ struct RedirectTests {
         }
     }
 
-    /// Names below localhost are loopback's for libcurl itself.
+    /// libcurl itself resolves names below localhost to the loopback address.
     @Test func internationalNamesAreAskedForInPunycode() async throws {
         try await withServer { connection, _ in
             let head = connection.readHead()
@@ -171,7 +171,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func whatARedirectLeadsToIsAskedForFirst() async throws {
+    @Test func targetOfARedirectIsCheckedBeforeItIsFollowed() async throws {
         let asked = Mutex<[String]>([])
         try await withServer { connection, _ in
             while !connection.readHead().isEmpty {
@@ -201,7 +201,7 @@ struct RedirectTests {
             let firstKind = try await failureKind(loop, request)
             #expect(firstKind == "refused address")
             #expect(server.acceptedConnections == 0)
-            // A connection that another request may use is refused to this one all the same.
+            // The check also applies to a kept connection that another request was allowed to open.
             let free = TransferRequest(url: server.url())
             let secondEnd = try await bodyEnd(loop, free)
             #expect(secondEnd == .framed)

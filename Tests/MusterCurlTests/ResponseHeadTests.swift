@@ -22,7 +22,7 @@ struct ResponseHeadTests {
         }
     }
 
-    /// A server that is killed ends a head anywhere, and so does a line that is cut.
+    /// A killed server or a cut line can end a head anywhere.
     @Test(arguments: [
         "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n", "HTTP/1.1 100 Continue\r\n\r\n",
     ])
@@ -39,8 +39,8 @@ struct ResponseHeadTests {
         }
     }
 
-    /// Every client takes these.
-    @Test func statusLineInSmallLettersAndALengthWithAPlusAreTaken() async throws {
+    /// Other clients accept both.
+    @Test func statusLineInSmallLettersAndALengthWithAPlusAreAccepted() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()
             connection.send("http/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok")
@@ -70,8 +70,8 @@ struct ResponseHeadTests {
         }
     }
 
-    /// An origin that says again and again that it is at work does not keep its lane for ever (row 33).
-    @Test func informationalResponsesDoNotPutOffTheTimeForTheAnswer() async throws {
+    /// An origin that keeps sending 102 responses does not keep its lane for ever (row 33).
+    @Test func informationalResponsesDoNotExtendTheFirstByteTimeout() async throws {
         try await withServer { connection, _ in
             _ = connection.readHead()
             while connection.send("HTTP/1.1 102 Processing\r\n\r\n") { usleep(20_000) }
@@ -247,7 +247,7 @@ struct ResponseHeadTests {
         } _: { loop, server in
             let (outcome, record) = try await fetch(loop, TransferRequest(url: server.url()))
             #expect(outcome.error?.kind == "protocol violation")
-            // By our limit: libcurl has one too, but a higher one.
+            // Code 0 is our own limit; libcurl's is higher.
             #expect(outcome.error?.detail.code == 0)
             #expect(record.heads.isEmpty)
         }

@@ -3,16 +3,16 @@ import Testing
 
 @testable import MusterCurl
 
-/// What comes behind an answer on a connection that is used again (range contract, row 28).
+/// Bytes after an answer on a connection that is used again (range contract, row 28).
 @Suite(.timeLimit(.minutes(1)))
 struct SurplusTests {
     private static func answer(_ body: String) -> String {
         "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     }
 
-    /// What comes when the first answer has been read: what libcurl takes for the next answer, or for the beginning of its head.
+    /// Bytes that come after the first answer has been read. libcurl takes them for the next answer, or for the beginning of its head.
     @Test(arguments: [answer("fake"), "HTTP/1.1 204 No Content\r\n\r\n", "x"])
-    func requestGoesOutOnANewConnectionWhereMoreHasComeThanWasAskedFor(surplus: String) async throws {
+    func requestUsesANewConnectionAfterSurplusBytes(surplus: String) async throws {
         let read = DispatchSemaphore(value: 0)
         let (sent, continuation) = AsyncStream<Void>.makeStream()
         try await withServer { connection, number in
@@ -41,7 +41,7 @@ struct SurplusTests {
         }
     }
 
-    @Test func connectionOnWhichNothingMoreHasComeIsUsedAgain() async throws {
+    @Test func connectionWithoutSurplusBytesIsUsedAgain() async throws {
         try await withServer { connection, _ in
             while !connection.readHead().isEmpty { connection.send(Self.answer("file")) }
         } _: { loop, server in

@@ -27,7 +27,7 @@ final class GatedSource: UploadSource {
 
 @Suite(.timeLimit(.minutes(1)))
 struct UploadTests {
-    @Test func bytesAreSentWithTheirLengthAndNoSurprises() async throws {
+    @Test func bytesAreSentWithTheirLengthAndNoExtraHeaders() async throws {
         let seen = Mutex<[String]>([])
         try await withServer { connection, _ in
             while true {
@@ -78,7 +78,7 @@ struct UploadTests {
                 let source = GatedSource()
                 let recorder = Recorder()
                 var request = TransferRequest(url: server.url(), method: method, body: .stream(source, length: nil))
-                // While the source itself has nothing, the peer owes no answer.
+                // The first-byte timeout does not run while the source has no bytes.
                 request.firstByteTimeout = .seconds(20)
                 let id = try loop.start(request, handler: recorder)
                 await source.asked.wait()

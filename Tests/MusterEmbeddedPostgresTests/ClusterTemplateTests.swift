@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Templates of new clusters")
 struct ClusterTemplateTests {
-    /// Where templates are kept and no other test looks, and programs that count how often they make a cluster.
+    /// A private directory of templates, and server programs that count how often they make a cluster.
     private final class Machine: Sendable {
         let home: TemporaryDirectory
         private let binaries: FilePath
@@ -49,7 +49,7 @@ struct ClusterTemplateTests {
             }
         }
 
-        /// A server whose templates are kept here: root's beside its fallback, others' in their cache.
+        /// A server that keeps its templates here: run by root in the fallback directory, by another user in the cache.
         func server(_ place: PrivateServer, content: ClusterContent? = nil, isSmall: Bool = false) -> EmbeddedPostgres {
             let environment = ["XDG_CACHE_HOME": home.path.string, "MUSTER_PG_BINDIR": binaries.string]
             return place.server(environment: environment, content: content) {
@@ -58,7 +58,7 @@ struct ClusterTemplateTests {
             }
         }
 
-        /// One start in a new directory; what a query answers says that the cluster is whole.
+        /// Starts a server in a new directory. Returns the answer to a query, which shows that the cluster is whole.
         func startOnce(_ content: ClusterContent? = nil, _ sql: String = "SELECT 'whole'") async throws -> String {
             let server = server(try PrivateServer(), content: content)
             let endpoint = try await server.start()
@@ -93,7 +93,7 @@ struct ClusterTemplateTests {
         #expect(try machine.templates.count == 2)
     }
 
-    @Test func aClusterWithoutTemplateDatabasesServesItsOwnAndIsNotTakenForAnother() async throws {
+    @Test func clusterWithoutTemplateDatabasesHasATemplateOfItsOwn() async throws {
         let machine = try await Machine()
         let content = ClusterContent(digest: "a") { _ = try await query("CREATE TABLE t AS SELECT 7 AS n", $0) }
         let databases = "SELECT n, (SELECT string_agg(datname, ',' ORDER BY datname) FROM pg_database) FROM t"
@@ -137,7 +137,7 @@ struct ClusterTemplateTests {
         #expect(try machine.initializations == 2)
     }
 
-    @Test(.enabled(if: PrivateServer.isRoot)) func aTemplateOfSomebodyElseIsNotUsed() async throws {
+    @Test(.enabled(if: PrivateServer.isRoot)) func templateOfAnotherAccountIsNotUsed() async throws {
         let machine = try await Machine()
         let template = try await machine.makeTemplate()
         try #require(chown(template.string, 12_345, 12_345) == 0)
@@ -166,7 +166,7 @@ struct ClusterTemplateTests {
         #expect(try machine.initializations == count)
     }
 
-    @Test func aContentThatCannotBeMadeIsLeftToWhoNeedsIt() async throws {
+    @Test func contentThatCannotBeMadeDoesNotFailTheStart() async throws {
         struct Broken: Error {}
         let machine = try await Machine()
         let content = ClusterContent(digest: "broken") { _ in throw Broken() }

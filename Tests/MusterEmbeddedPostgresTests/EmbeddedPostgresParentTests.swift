@@ -4,8 +4,8 @@ import MusterTestSupport
 import SystemPackage
 import Testing
 
-/// What becomes of the server when the process that started it dies. That process is this test bundle, run again for
-/// one test.
+/// The fate of the server when its parent, the process that started it, dies. The parent is this test bundle, run again
+/// for one test.
 @Suite struct EmbeddedPostgresParentTests {
     private static let variable = "MUSTER_TEST_PARENT_OF"
 
@@ -18,7 +18,7 @@ import Testing
         let processID = try #require(await server.processID)
         print("server \(processID) \(endpoint.provenance) account \(ProcessTree.userID(of: processID) ?? 0)")
         fflush(nil)
-        // Forever: a server that nobody stops does not end.
+        // Waits forever, since the server is not stopped.
         await server.waitUntilExit()
     }
 
@@ -57,7 +57,7 @@ import Testing
         try #require(kill(watcher, SIGKILL) == 0)
         try await ProcessTree.waitForEnd(of: watcher)
         #expect(ProcessTree.isAlive(serverID))
-        // The next watcher sees that, even if it begins only then.
+        // The next watcher notices the death of the parent, even if the watcher starts only afterwards.
         try parent.signal(SIGKILL)
         try await parent.waitForExit()
         try await ProcessTree.waitForEnd(of: serverID)
@@ -66,7 +66,7 @@ import Testing
     @Test func serverThatIsAboutToBeStoppedIsWaitedForRatherThanAdopted() async throws {
         let place = try PrivateServer()
         let (parent, serverID, _) = try await startParent(place)
-        // The supervisor will stop the server, but not yet: it is itself held.
+        // The supervisor will stop the server, but not yet: the supervisor itself is suspended.
         let supervisors = Self.supervisors(of: parent)
         try #require(!supervisors.isEmpty)
         for supervisor in supervisors { try #require(kill(supervisor, SIGSTOP) == 0) }
@@ -77,7 +77,7 @@ import Testing
             _ = try await impatient.start()
         } throws: { error in
             guard case .predecessorRunning(let predecessor, _)? = error as? EmbeddedPostgresError else { return false }
-            // The server itself runs: who lets that one go on waits in vain.
+            // The server itself runs, so continuing it would not help: the help names the supervisors.
             let words = supervisors.sorted().map(String.init).joined(separator: " ")
             return predecessor.processIDs == [serverID] && predecessor.help.contains("kill -CONT \(words))")
         }
@@ -108,8 +108,8 @@ import Testing
     @Test func leftoverServerIsAdoptedAndStopped() async throws {
         let place = try PrivateServer()
         let (parent, serverID, _) = try await startParent(place)
-        // The supervisor and its watcher die first, so that nobody stops the server; and before that the parent stands
-        // still, which would hang up as soon as it noticed.
+        // The supervisor and its watcher die before the parent, so that no process stops the server. The parent is suspended
+        // first, because it would hang up as soon as it noticed their death.
         try parent.signal(SIGSTOP)
         let supervisors = Self.supervisors(of: parent)
         try #require(!supervisors.isEmpty)
@@ -127,8 +127,8 @@ import Testing
         #expect(!ProcessTree.isAlive(serverID))
     }
 
-    /// A shutdown that waits for one of its processes in vain would keep everybody out for ever.
-    @Test func leftoverServerThatCannotComeToItsEndIsMadeTo() async throws {
+    /// A shutdown that waits forever for one of the server's processes would block every later start.
+    @Test func leftoverServerWhoseShutdownHangsIsEndedByForce() async throws {
         let place = try PrivateServer()
         let (parent, serverID, _) = try await startParent(place)
         try parent.signal(SIGSTOP)
@@ -152,7 +152,7 @@ import Testing
         await server.stop()
     }
 
-    /// One whose storage hangs, or that was stopped: somebody has to know which process it is that everything waits for.
+    /// The server's storage may hang, or the server may be suspended. The user has to learn which process the start waits for.
     @Test func serverThatNeitherAnswersNorEndsIsNamedWhileItIsWaitedFor() async throws {
         let place = try PrivateServer()
         let (parent, serverID, _) = try await startParent(place)
@@ -177,11 +177,11 @@ import Testing
         await server.stop()
     }
 
-    /// What was stopped when its server was killed keeps the memory of that one, and nothing in the data directory names it.
-    @Test func whatOutlivesAKilledServerIsNamedWhileItIsWaitedFor() async throws {
+    /// A backend that was suspended when its server was killed keeps the server's memory. Nothing in the data directory names it.
+    @Test func backendThatOutlivesAKilledServerIsNamedWhileItIsWaitedFor() async throws {
         let place = try PrivateServer()
         let (parent, serverID, _) = try await startParent(place)
-        // A session says which process it is before it goes on until its end is asked for.
+        // The session prints its process ID, and then sleeps.
         let session = try await TestProcess.start(
             "/usr/bin/env",
             arguments: [
@@ -211,7 +211,7 @@ import Testing
         try await session.waitForExit()
     }
 
-    @Test func processIDThatIsSomebodyElsesByNowDoesNotHinderTheStart() async throws {
+    @Test func reusedProcessIDDoesNotHinderTheStart() async throws {
         let place = try PrivateServer()
         let server = place.server()
         let endpoint = try await server.start()
@@ -254,7 +254,7 @@ import Testing
         try await parent.waitForExit()
         try await ProcessTree.waitForEnd(of: serverID)
 
-        // Root goes on with it, under its owner's account.
+        // Root starts the same cluster again, under its owner's account.
         let server = place.server()
         #expect(try await server.start().provenance == .started)
         #expect(ProcessTree.userID(of: try #require(await server.processID)) == user)

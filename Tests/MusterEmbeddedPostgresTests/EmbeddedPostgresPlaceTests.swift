@@ -19,13 +19,13 @@ import Testing
         #expect(await server.dataDirectory == target.appending("data"))
         await server.stop()
 
-        // It is the pointer that counts from now on, even when the directory could be reached.
+        // From now on the pointer counts, even if the directory could be reached.
         try #require(chmod(place.directory.path.string, 0o755) == 0)
         let again = try await server.start()
         #expect(try await query("SELECT count(*) FROM kept", again) == "0")
         await server.stop()
 
-        // Losing the data is not the same as never having had any.
+        // Lost data is an error, unlike a directory that never had data.
         try #require(rename(target.appending("data").string, target.appending("gone").string) == 0)
         await #expect(
             throws: EmbeddedPostgresError.dataMissing(dataDirectory: target.appending("data"), pointer: pointer)
@@ -47,7 +47,7 @@ import Testing
         await server.stop()
     }
 
-    /// What is kept elsewhere goes with the state directory that points there, and with one alone.
+    /// Data that is kept elsewhere belongs to the state directory that points there, and to that one only.
     @Test(.enabled(if: PrivateServer.isRoot))
     func movedStateDirectoryKeepsItsDataAndACopyHasNone() async throws {
         let place = try PrivateServer(permissions: .ownerReadWriteExecute)
@@ -70,7 +70,7 @@ import Testing
 
         let (old, moved) = (place.directory.path.appending("first"), place.directory.path.appending("moved"))
         try #require(rename(old.string, moved.string) == 0)
-        // What is made anew at the old path is another one, before that was used and after it.
+        // A new state directory at the old path has data of its own, both before and after the moved directory is used.
         #expect(try await tables("first") == "0")
         #expect(try await tables("moved") == "1")
         #expect(try await tables("first") == "0")
@@ -90,7 +90,7 @@ import Testing
         #expect(try await tables("moved") == "1")
     }
 
-    /// A umask is for what a person makes. What an earlier start has left under it is put right.
+    /// The user's umask does not apply to the server's directories. Permissions that an earlier start left are corrected.
     @Test(.enabled(if: PrivateServer.isRoot), arguments: [nil, 0o700 as mode_t])
     func dataElsewhereIsReachedWhateverTheUmaskIs(left: mode_t?) async throws {
         let place = try PrivateServer(permissions: .ownerReadWriteExecute)
@@ -132,7 +132,7 @@ import Testing
         let socketDirectory = try await server.start().socketDirectory
         await server.stop()
 
-        // Somebody else was quicker, and waits for our password-less connections.
+        // Another user has made the directory first, and waits for our password-less connections.
         try #require(mkdir(socketDirectory.string, 0o777) == 0)
         try #require(chmod(socketDirectory.string, PrivateServer.isRoot ? 0o700 : 0o777) == 0)
         defer { _ = rmdir(socketDirectory.string) }

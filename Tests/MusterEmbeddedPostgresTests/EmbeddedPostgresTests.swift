@@ -31,8 +31,8 @@ import Testing
         await server.stop()
     }
 
-    /// Whoever killed them did not kill the server.
-    @Test func aServerThatNobodyLooksAfterAnyMoreIsStoppedToo() async throws {
+    /// A kill of the supervisors does not end the server.
+    @Test func serverWithoutSupervisorsIsStoppedToo() async throws {
         let place = try PrivateServer()
         let server = place.server()
         _ = try await server.start()
@@ -63,7 +63,7 @@ import Testing
             arguments: [place.root.appending("data").string],
             environment: ["LC_ALL": "C"]
         )
-        // "shut down" is what a server leaves that had the time.
+        // A server that shuts down properly leaves "shut down".
         let line = try await control.waitForLine(containing: "Database cluster state:")
         #expect(line.hasSuffix(" in production"))
         let again = try await server.start()
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(.enabled(if: PrivateServer.isRoot))
-    func rootRunsTheServerAsAnotherAccountThatOwnsOnlyItsOwn() async throws {
+    func rootRunsTheServerUnderAnAccountThatOwnsOnlyItsDirectories() async throws {
         let place = try PrivateServer()
         let server = place.server()
         _ = try await server.start()

@@ -5,7 +5,7 @@ import MusterTestSupport
 import Subprocess
 import SystemPackage
 
-/// What the tests of this target share: a state directory with a server for it.
+/// A state directory with a server for it, for all tests of this target.
 struct PrivateServer {
     /// Removed at the end of the test, after everything in it has been stopped.
     let directory: TemporaryDirectory
@@ -16,7 +16,7 @@ struct PrivateServer {
         stateDirectory = directory.path.appending("state")
     }
 
-    /// Where the cluster is, as long as it is inside of the state directory.
+    /// The directory of the cluster, unless its data is kept elsewhere.
     var root: FilePath { stateDirectory.appending("pg") }
 
     /// A server for the state directory, or for another.
@@ -44,7 +44,7 @@ struct PrivateServer {
     static let isRoot = geteuid() == 0
 }
 
-/// What `psql` refused, and what it said.
+/// A statement that failed, and the output of `psql`.
 struct QueryFailed: Error {
     let sql: String
     let output: String

@@ -27,8 +27,8 @@ struct SpaceReserveTests {
         #expect(!exists(disk, "data") && !exists(disk, "reserve"))
     }
 
-    /// The log of a server may be empty for the same reason, and the first client is told of a file alone.
-    @Test func aFailureForWantOfRoomIsToldFromOthers() async throws {
+    /// On a full disk the server's log may be empty, and the first client may be told only of a file that could not be written.
+    @Test func failureForLackOfRoomIsDistinguishedFromOthers() async throws {
         let disk = try TemporaryMount(mebibytes: 240)
         let server = try server(disk)
         _ = try await server.start()
@@ -54,15 +54,15 @@ struct SpaceReserveTests {
         #expect(!exists(disk, "data"))
     }
 
-    @Test func theRoomIsTakenAtTheStartGivenToTheServerWhenTheRestIsUsedUpAndTakenAgain() async throws {
+    @Test func reserveIsTakenAtTheStartGivenUpWhenTheDiskIsFullAndTakenAgain() async throws {
         let disk = try TemporaryMount(mebibytes: 240)
         let server = try server(disk)
         let endpoint = try await server.start()
         #expect(try await server.tendReserve()?.keptBytes == 64 << 20)
         try disk.fill(leaving: 1)
         let given = try #require(try await server.tendReserve())
-        #expect(given.keptBytes == 0 && given.lack(after: nil) == nil, "it has what was kept for it")
-        // More than a segment of the log.
+        #expect(given.keptBytes == 0 && given.lack(after: nil) == nil, "the server has the reserve")
+        // More than one segment of the WAL.
         let sql = "CREATE TABLE kept AS SELECT n, repeat('x', 1000) AS text FROM generate_series(1, 20000) n"
         _ = try await query(sql, endpoint)
         #expect(try await query("SELECT count(*) FROM kept", endpoint) == "20000")
@@ -79,7 +79,7 @@ struct SpaceReserveTests {
         #expect(!exists(disk, "reserve"))
     }
 
-    @Test func aServerThatFoundNoRoomStartsAgainInTheRoomThatWasKept() async throws {
+    @Test func serverThatRanOutOfRoomStartsAgainInTheReserve() async throws {
         let disk = try TemporaryMount(mebibytes: 240)
         let server = try server(disk)
         let endpoint = try await server.start()
@@ -93,7 +93,7 @@ struct SpaceReserveTests {
         await server.stop()
     }
 
-    /// It is somebody's data: a new one would take its place without a word of what is lost.
+    /// The directory holds a user's data. A new cluster in its place would hide the loss.
     @Test(arguments: ["global/pg_control", "PG_VERSION"])
     func aDataDirectoryThatLacksWhatEveryServerNeedsIsRefusedAndLeftAlone(file: String) async throws {
         let place = try PrivateServer()
@@ -105,7 +105,7 @@ struct SpaceReserveTests {
         try #require(rename(data.appending(file).string, aside.string) == 0)
         let error = await #expect(throws: EmbeddedPostgresError.self) { try await server.start() }
         #expect(error?.description.contains("\(file) is missing or empty") == true, "\(error as Any)")
-        // With that file it is what it was.
+        // With that file the cluster starts as before.
         try #require(rename(aside.string, data.appending(file).string) == 0)
         #expect(try await server.start().provenance == .started)
         await server.stop()

@@ -6,7 +6,7 @@ import Testing
 extension EndToEnd {
     /// The API beside its description, `openapi.yaml`, as another program reads it: PyPI's `schemathesis`.
     @Suite struct APIDescription {
-        /// Requests that the description allows are taken, others are refused, and answers are what it says, by all checks of that program.
+        /// By all checks of that program: requests that the description allows are accepted, others are refused, and answers match the description.
         @Test(.enabled(if: PythonPackages.interpreter() != nil, "deploy/test.sh installs the packages"))
         func everyOperationKeepsToItsDescription() async throws {
             let python = try #require(PythonPackages.interpreter())
@@ -32,7 +32,7 @@ extension EndToEnd {
             }
         }
 
-        /// Which lines of NDJSON are tasks is said in words alone, and the same tasks come as JSON.
+        /// NDJSON bodies are left out: the description says only in words which of their lines are tasks. The same tasks are tested as JSON.
         private static let hooks = """
             import schemathesis
 

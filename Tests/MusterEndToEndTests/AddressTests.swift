@@ -7,7 +7,7 @@ import Testing
 extension EndToEnd {
     /// Which addresses a fleet fetches from (range contract, row 39), through the whole of Muster.
     @Suite struct Addresses {
-        /// Adds one task, and tells what becomes of it.
+        /// Adds one task, and returns the kind of failure it ends with.
         private func failure(of url: String, in group: String, _ fleet: Fleet) async throws -> FailureKind? {
             let client = await fleet.client()
             let tasks = [TaskRequest(urls: [url], key: "file", path: group)]

@@ -7,10 +7,10 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// How well byte budgets are kept by any number of workers: within 5 % over 10 s. A measurement by hand, with
-    /// `MUSTER_MEASURE=budgets`: it is about time, which a busy machine bends.
+    /// How well byte budgets are kept by any number of workers: within 5 % over 10 s. Run by hand with `MUSTER_MEASURE=budgets`, since a
+    /// busy machine distorts the times.
     @Suite struct BudgetMeasurement {
-        /// Whose budget it is.
+        /// What the budget belongs to.
         enum Payer: String, CaseIterable, Sendable {
             case group, origin, fleet
         }
@@ -32,7 +32,7 @@ extension EndToEnd {
             }
         }
 
-        /// What one worker doesn't use any more goes to the other.
+        /// The rate that one worker no longer uses goes to the other.
         @Test(.enabled(if: isWanted), arguments: Payer.allCases)
         func shareOfAWorkerThatLeavesGoesToTheOther(payer: Payer) async throws {
             try await Self.run(payer) { fleet in
@@ -50,14 +50,14 @@ extension EndToEnd {
 
         /// Three workers that need little beside one that could use everything.
         @Test(.enabled(if: isWanted), arguments: Payer.allCases)
-        func whatSlowWorkersDoNotUseGoesToAFastOne(payer: Payer) async throws {
+        func rateThatSlowWorkersDoNotUseGoesToAFastOne(payer: Payer) async throws {
             try await Self.run(payer) { fleet in
                 var workers = [try await fleet.startWorker("fast", slots: 4)]
                 for number in 0..<3 {
                     workers.append(
                         try await fleet.startWorker("slow\(number)", slots: 4, options: ["--rate", "400KiB/s"]))
                 }
-                // What a slow one needs is found out by the second.
+                // Finding out what a slow worker needs takes some seconds.
                 let share = try await Self.measure(workers, after: .seconds(8))
                 print("budgets: \(payer.rawValue), one fast and three slow workers: \(share) of the rate")
                 #expect(Self.bounds.contains(share))
@@ -67,7 +67,7 @@ extension EndToEnd {
         /// Workers that are stopped and wake up within the life of their session and after it, die, leave and come: the rate is
         /// not exceeded in any ten seconds, and reached again in the end.
         @Test(.enabled(if: isWanted)) func rateHoldsWhileWorkersStopWakeUpDieAndCome() async throws {
-            // Files that are not finished meanwhile: one that is copied when it is finished would be written twice.
+            // The files are too large to be finished meanwhile: a file that is copied when it is finished would be written twice.
             try await Self.run(.fleet, fileSize: .mebibytes(1_024), files: 16) { fleet in
                 var workers: [TestProcess] = []
                 for number in 0..<4 { workers.append(try await fleet.startWorker("w\(number)", slots: 4)) }
@@ -105,7 +105,7 @@ extension EndToEnd {
             }
         }
 
-        /// A fleet with that budget and more to fetch than it has time for.
+        /// Runs a fleet with that budget and with more to fetch than the time allows.
         private static func run(
             _ payer: Payer, fileSize: Int64 = .mebibytes(64), files: Int = 64, _ body: (Fleet) async throws -> Void
         ) async throws {
@@ -129,7 +129,8 @@ extension EndToEnd {
             try await nginx.stop()
         }
 
-        /// What workers write in ten seconds after two, as a part of the rate: what they take from their connections, they write.
+        /// The bytes that workers write in ten seconds, after a time to settle, as a fraction of the rate. They write what they take from
+        /// their connections.
         private static func measure(
             _ workers: [TestProcess], after settling: Duration = settling
         ) async throws -> Double {

@@ -7,14 +7,14 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// A file that was put in place, by a worker who can't say so: the coordinator sleeps (I13, adr/0014).
+    /// A file was put in place by a worker that can't report it, since the coordinator is stopped (I13, adr/0014).
     @Suite struct Cancels {
         /// What becomes of the worker before the coordinator wakes up.
         enum Fate: CaseIterable, Sendable {
             case lives
             case killed
 
-            /// Of the workers' sessions: only where somebody has to miss a worker it is short.
+            /// The time to live of the workers' sessions: short only where a worker has to be missed.
             var timeToLive: String {
                 switch self {
                 case .lives: "2m"
@@ -27,7 +27,7 @@ extension EndToEnd {
             FileManager.default.fileExists(atPath: fleet.sink.appending(path).string)
         }
 
-        /// Has a file put in place that only a worker knows of, who can't tell anybody. Returns a client of another coordinator than his.
+        /// Has a worker put a file in place without a chance to report it. Returns a client of another coordinator than the worker's.
         private static func place(
             _ fleet: Fleet, _ origin: ScriptedOrigin, _ file: WantedFile, _ fate: Fate
         ) async throws -> MusterClient {
@@ -43,14 +43,14 @@ extension EndToEnd {
             return try await fleet.client(of: [fleet.startCoordinator().url])
         }
 
-        /// His coordinator wakes up, and hears the worker if he lives; others work besides if he does not.
+        /// The worker's coordinator wakes up, and hears from the worker if it lives; otherwise another worker is started.
         private static func wake(_ fleet: Fleet, _ fate: Fate) async throws {
             try await fleet.coordinators[0].process.signal(SIGCONT)
             if fate == .killed { try await fleet.startWorker("b") }
         }
 
         @Test(arguments: Fate.allCases)
-        func leavesNothingOfAFileThatNobodyKnowsOf(fate: Fate) async throws {
+        func cancelLeavesNothingOfAFileThatWasNotReported(fate: Fate) async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("a.bin", size: .kibibytes(64))
             try await Fleet.run(timeToLive: fate.timeToLive) { fleet in
@@ -63,9 +63,9 @@ extension EndToEnd {
             }
         }
 
-        /// The same file is asked for again at once: it is there in the end, whatever was left to be deleted.
+        /// The same file is asked for again at once: it is there in the end, whatever remained to be deleted.
         @Test(arguments: Fate.allCases)
-        func spoilsNothingForWhoAsksForTheSameAtOnce(fate: Fate) async throws {
+        func removalDoesNotSpoilANewGroupForTheSameFile(fate: Fate) async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("a.bin", size: .kibibytes(64))
             try await Fleet.run(timeToLive: fate.timeToLive) { fleet in

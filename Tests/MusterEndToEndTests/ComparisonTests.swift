@@ -6,22 +6,21 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// The same hostile origins for Muster and for other programs: made by hand, when `MUSTER_COMPARISON=FILE` says where the
-    /// table shall go.
+    /// Muster and other programs against the same hostile origins. Run by hand: `MUSTER_COMPARISON=FILE` names the file for the table.
     @Suite struct Comparison {
-        /// What a program ended with.
+        /// How a program ended.
         private struct Result {
             let outcome: HostileGallery.Outcome
             let seconds: Double
         }
 
-        /// The same by exhibit.
+        /// Results by the name of the exhibit.
         private typealias Results = [String: Result]
 
-        /// Where the table goes.
+        /// The file for the table.
         private static var tableFile: String? { ProcessInfo.processInfo.environment["MUSTER_COMPARISON"] }
 
-        /// How each of the others is called, with its own means to split a file and to try again.
+        /// The command line of each of the other programs, with its own options to split a file and to try again.
         private static let peers: [(name: String, arguments: @Sendable (_ url: String, _ file: String) -> [String])] = [
             ("curl", { ["-sSfL", "--retry", "2", "--retry-delay", "0", "--max-time", "20", "-o", $1, $0] }),
             (
@@ -62,7 +61,7 @@ extension EndToEnd {
                 .write(to: URL(filePath: file))
         }
 
-        /// One group for each exhibit, one after the other.
+        /// Runs one group for each exhibit, one after the other.
         private func musterResults(_ real: RealGallery, withDigest: Bool) async throws -> Results {
             let gallery = try await HostileGallery.start()
             var results: Results = [:]
@@ -79,7 +78,7 @@ extension EndToEnd {
                     fetch.credentials = credentials
                     let urls = [url] + (exhibit.mirror.map { [$0] } ?? [])
                     var task = TaskRequest(urls: urls, key: "file", path: exhibit.name, digests: digests)
-                    // The others have a limit of their own.
+                    // The other programs have a time limit of their own.
                     task.deadline = "30s"
                     let begin = ContinuousClock.now
                     _ = try await fleet.client().createGroup(
@@ -96,7 +95,7 @@ extension EndToEnd {
             return results
         }
 
-        /// A URL and the credentials in it, which Muster wants to be given apart, since URLs are shown.
+        /// Splits the credentials off a URL: Muster takes them separately, since URLs are shown.
         private static func split(_ url: String) -> (url: String, credentials: FetchOptions.Credentials?) {
             guard let scheme = url.firstRange(of: "://"), let at = url.firstIndex(of: "@") else { return (url, nil) }
             let parts = url[scheme.upperBound..<at].split(separator: ":", maxSplits: 1).map { String($0) }

@@ -5,9 +5,9 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// Thousands of connections that say nothing, or next to nothing (F22, F23).
+    /// Thousands of connections that send nothing, or almost nothing (F22, F23).
     @Suite struct ConnectionFlood {
-        /// What they send.
+        /// What the connections send.
         enum Talk: String, CaseIterable, Sendable {
             /// Nothing at all.
             case nothing
@@ -33,7 +33,7 @@ extension EndToEnd {
         private final class Flood {
             private var numbers: [Int32] = []
 
-            /// Opens that many; those that the machine does not have are left out.
+            /// Opens that many connections, or as many as the machine allows.
             func open(_ count: Int, port: Int, saying text: String) throws {
                 for _ in 0..<count {
                     let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -57,7 +57,7 @@ extension EndToEnd {
             deinit { for number in numbers { close(number) } }
         }
 
-        /// As many descriptors as there may be for this process; returns how many that is.
+        /// Raises the limit of this process's descriptors as far as possible, and returns it.
         private static func raiseLimit() -> Int {
             var limit = rlimit()
             _ = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -66,7 +66,7 @@ extension EndToEnd {
             return Int(clamping: limit.rlim_cur)
         }
 
-        /// A worker does its work while the connections are open, and the coordinator is there afterwards.
+        /// A worker does its work while the connections are open, and the coordinator still runs afterwards.
         private func workGoesOn(_ fleet: Fleet, _ origin: ScriptedOrigin, group: String) async throws {
             let file = origin.serveFile("\(group).bin", size: .kibibytes(300))
             _ = try await fleet.muster(["add", group, file.url, "--wait"], limit: .seconds(60))
@@ -74,7 +74,7 @@ extension EndToEnd {
         }
 
         @Test(arguments: Talk.allCases)
-        func moreConnectionsThanDescriptorsStarveNobody(_ talk: Talk) async throws {
+        func moreConnectionsThanDescriptorsStarveNoWorker(_ talk: Talk) async throws {
             _ = Self.raiseLimit()
             let origin = try await ScriptedOrigin.start()
             try await Fleet.run(prefix: ["prlimit", "--nofile=256:1024"]) { fleet in
@@ -103,7 +103,7 @@ extension EndToEnd {
                 try flood.open(count / 2, port: coordinator.port, saying: Talk.beginningOfHead.text)
                 try await workGoesOn(fleet, origin, group: "during")
                 #expect(coordinator.process.exit == nil)
-                // The worker's session is the one that it had: no sync came too late.
+                // The worker still has its first session: no sync came too late.
                 #expect(await fleet.worker("a")?.exit == nil)
                 let opened = await fleet.worker("a")?.standardError.split(separator: "Session opened").count
                 #expect(opened == 2)

@@ -43,7 +43,7 @@ extension EndToEnd {
             #expect(try await up.waitForExit(limit: .seconds(60)) == .exited(0))
         }
 
-        /// It is asleep for longer than its session lives.
+        /// The worker is stopped for longer than its session lives.
         @Test func aWorkerThatWasToLeaveWhileItSleptLeavesWhenItWakesUp() async throws {
             try await Fleet.run(timeToLive: "2s") { fleet in
                 let worker = try await fleet.startWorker("first")
@@ -56,12 +56,12 @@ extension EndToEnd {
             }
         }
 
-        /// `timeout` signals the process and its process group.
+        /// `timeout` signals the process and its process group, so that the worker gets the signal twice.
         @Test func aWorkerThatIsSignalledTwiceGivesBackWhatItHolds() async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("big.bin", size: .mebibytes(4))
             origin.hold("/big.bin", afterBytes: .kibibytes(512))
-            // Nobody could wait for such sessions to expire.
+            // The sessions live for longer than the test: none of them expires.
             try await Fleet.run(timeToLive: "10m") { fleet in
                 let worker = try await fleet.startWorker("first")
                 try await fleet.submit("g", [file])
@@ -80,7 +80,7 @@ extension EndToEnd {
             let file = origin.serveFile("big.bin", size: .mebibytes(4))
             let held = Int64.kibibytes(512)
             origin.hold("/big.bin", afterBytes: held)
-            // Nobody could wait for such sessions to expire.
+            // The sessions live for longer than the test: none of them expires.
             try await Fleet.run(timeToLive: "10m") { fleet in
                 try await fleet.knowOrigins()
                 let first = try await fleet.startWorker("first")
@@ -108,7 +108,7 @@ extension EndToEnd {
                 origin.release("/big.bin")
                 try await fleet.waitForEnd(of: "g")
                 try await fleet.check("g", [file])
-                // The second worker went on exactly where the first one had said it was.
+                // The second worker went on exactly at the offsets that the first one had reported.
                 let later = origin.requests(for: "/big.bin").dropFirst(4).map(\.start)
                 #expect(later.reduce(0, +) - starts.reduce(0, +) == task.bytes.done)
                 #expect(origin.bytesSent("/big.bin") == sent + .mebibytes(4) - task.bytes.done)

@@ -22,5 +22,5 @@ extension Fleet {
     }
 }
 
-/// The system's call, which the fleet's own method of that name hides there.
+/// The system's `kill`, which `Fleet.kill` hides in the fleet.
 private func endAtOnce(_ process: pid_t) { _ = kill(process, SIGKILL) }

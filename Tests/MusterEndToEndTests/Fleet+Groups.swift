@@ -5,13 +5,13 @@ import MusterTestSupport
 import SystemPackage
 import Testing
 
-/// A file that is wanted, and what it must be.
+/// A wanted file, with the digest that it must have.
 struct WantedFile: Sendable {
     /// Its key and its path in the sink.
     let path: String
     /// Where it is fetched from.
     let url: String
-    /// What its bytes must be.
+    /// The SHA-256 of its bytes.
     let sha256: String
 
     /// The task that fetches it.
@@ -87,7 +87,7 @@ extension Fleet {
         }
     }
 
-    /// The workers that are alive.
+    /// Waits until exactly these workers are alive.
     func waitForWorkers(_ names: Set<String>) async throws {
         try await eventually("the workers \(names)") {
             Set(try await self.persistently { try await $0.workers() }.items.map(\.name)) == names
@@ -127,14 +127,14 @@ extension Fleet {
         return events
     }
 
-    /// The oracle: the files are what the origin has (I8), nothing is left of them under way, and each generation has
-    /// ended exactly once (I7), in these states.
+    /// The oracle: the files are what the origin has (I8), no part or copy of them is left, and each generation has ended exactly once
+    /// (I7), in these states.
     func check(_ group: String, _ files: [WantedFile], endings: [GroupState] = [.succeeded]) async throws {
         for file in files {
             #expect(try FileDigest.sha256(sink.appending(file.path)) == file.sha256, "\(file.path)")
         }
         try await waitForNoParts()
-        // Who waits for a group sees it end a moment before the event has its position.
+        // The end of a group is visible a moment before its event has a position.
         let events = try await eventually("\(endings.count) endings of \(group)") {
             let events = try await log().filter { $0.subject == "groups/\(group)" }
             return events.count { Ending($0) != nil } >= endings.count ? events : nil
@@ -153,7 +153,7 @@ extension Fleet {
         }
     }
 
-    /// The parts in the sink, and whatever a session is about to put in place or to delete.
+    /// The parts in the sink, and the files that a session is about to put in place or to delete.
     nonisolated func parts() -> [String] { Self.parts(below: sink) }
 
     /// The same for any sink.
@@ -170,7 +170,7 @@ extension Fleet {
 }
 
 extension EventDocument {
-    /// The key of the task that it is about.
+    /// The key of the task that the event is about.
     var key: String? {
         guard case .object(let fields) = data, case .string(let key)? = fields["key"] else { return nil }
         return key

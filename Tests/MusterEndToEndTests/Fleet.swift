@@ -114,7 +114,7 @@ actor Fleet {
         return coordinator
     }
 
-    /// Has the fleet take every origin that it meets for one that is known to serve a file more than once (adr/0027).
+    /// Makes the fleet take every origin that it meets for one that is known to serve a file more than once (adr/0027).
     func knowOrigins() async throws {
         try await postgres.execute(
             "ALTER TABLE origins ALTER COLUMN serves_again SET DEFAULT true", conninfo: conninfo)
@@ -140,7 +140,7 @@ actor Fleet {
             arguments: prefix + [
                 try TestProcess.musterExecutable().string, "work", "--server", servers, "--name", name,
                 "--slots", "\(slots)", "--sink", "default=\(sink ?? self.sink)",
-                // Keys and certificates of tests are anywhere.
+                // Tests have their keys and certificates in any directory.
                 "--secret-directory", "/=*",
             ] + options,
             environment: ["MUSTER_WORKER_TOKEN": token]
@@ -194,7 +194,7 @@ actor Fleet {
     private func end() async {
         for (_, process) in processes where process.exit == nil { try? await process.killTree() }
         await transport.shutdown()
-        // A cluster that a test has left stopped goes with all of its databases.
+        // A cluster that a test has stopped is removed with all of its databases.
         try? await postgres.dropDatabase(database)
     }
 
@@ -206,7 +206,7 @@ actor Fleet {
     }
 }
 
-/// Something is not as a test needs it to go on.
+/// A state in which a test can't go on.
 struct Unexpected: Error, CustomStringConvertible {
     let description: String
 

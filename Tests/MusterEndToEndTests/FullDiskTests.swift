@@ -8,14 +8,14 @@ import Testing
 extension EndToEnd {
     /// A sink without room (F9).
     @Suite struct FullDisk {
-        /// Runs a program where a file system of 64 MiB is mounted at the path that is the first argument, in a mount
-        /// namespace of its own: so nothing is left when that program ends.
+        /// Runs a program with a file system of 64 MiB mounted at the path in the first argument, in a mount namespace of its own: nothing
+        /// is left when the program ends.
         private static let mounted = [
             "unshare", "--mount", "--propagation", "private", "sh", "-c",
             #"mount -t tmpfs -o size=64m tmpfs "$0" && exec "$@""#,
         ]
 
-        /// Whether this machine lets us mount.
+        /// Whether this machine permits the mount.
         @Sendable private static func mayMount() async -> Bool {
             guard let directory = try? TemporaryDirectory(),
                 let process = try? await TestProcess.start(
@@ -26,7 +26,7 @@ extension EndToEnd {
             return (try? await process.waitForExit()) == .exited(0)
         }
 
-        /// Leaves no byte of the file system free, whatever the worker has there.
+        /// Fills the file system to its last byte, whatever the worker has there.
         private static func fill(_ path: FilePath) throws {
             let file = try FileDescriptor.open(
                 path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
@@ -49,7 +49,7 @@ extension EndToEnd {
                 let disk = fleet.scratch.appending("disk")
                 try FileManager.default.createDirectory(atPath: disk.string, withIntermediateDirectories: true)
                 let worker = try await fleet.startWorker("a", sink: disk, prefix: Self.mounted + [disk.string])
-                // What is mounted there is visible to this worker alone, and through it.
+                // The mount is visible to this worker alone, and through its entry in /proc.
                 let inside = FilePath("/proc/\(worker.processID)/root\(disk)")
                 let filler = inside.appending("filler")
                 try Self.fill(filler)
@@ -105,7 +105,7 @@ extension EndToEnd {
             }
         }
 
-        /// A process that may open few files puts them in place in many deep directories all the same.
+        /// A process that may open only few files still puts files in place in many deep directories.
         @Test func fewDescriptorsAreEnough() async throws {
             let origin = try await ScriptedOrigin.start()
             let files =
@@ -113,7 +113,7 @@ extension EndToEnd {
                     origin.serveFile("d\($0 % 60)/b/c/d/e/f/g/h/\($0)", size: .kibibytes(10), seed: UInt64($0))
                 }
                 + (300..<320).map {
-                    // Deeper than the process may hold directories open.
+                    // More levels than the process may hold directories open.
                     let way = String(repeating: "a/", count: 300)
                     return origin.serveFile("d\($0)/\(way)\($0)", size: .kibibytes(10), seed: UInt64($0))
                 }
@@ -130,7 +130,7 @@ extension EndToEnd {
             }
         }
 
-        /// A sink that is not there, most likely since nothing is mounted, is not made, and is said at once.
+        /// A missing sink is most likely a file system that isn't mounted: it isn't made, and that is reported at once.
         @Test func aMissingSinkIsSaidAtOnce() async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("f", size: .kibibytes(10), seed: 1)

@@ -11,7 +11,7 @@ extension EndToEnd {
             let directory = try TemporaryDirectory()
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
             let path = directory.path.appending(file.path)
-            // What is written before: the same once more, and something else of the same size.
+            // Before each run, the file is left alone, written again with the same content, or written with another content of the same size.
             let ends: [(seed: UInt64?, words: String, code: Int32)] = [
                 (nil, "1 succeeded", 0), (nil, "nothing to do", 0), (1, "nothing to do", 0),
                 (2, "changed: f.bin was written to", 1),
@@ -20,7 +20,7 @@ extension EndToEnd {
                 if let seed = end.seed {
                     let content = ScriptedOrigin.Content.seeded(seed: seed, size: .kibibytes(10)).bytes(in: 0..<10_240)
                     try Data(content).write(to: URL(filePath: path.string))
-                    // As a copy that keeps the time of what it was copied from.
+                    // As by a copy that keeps the modification time of its source.
                     try FileManager.default.setAttributes(
                         [.modificationDate: Date(timeIntervalSince1970: 1_577_836_800)], ofItemAtPath: path.string)
                 }
@@ -30,7 +30,7 @@ extension EndToEnd {
             }
         }
 
-        /// One that succeeded, one that failed at the end of the last run, and both together.
+        /// After a run that succeeded, and after one in which another file failed.
         @Test(arguments: [false, true])
         func aFileThatIsGoneIsFetchedAgainHoweverTheLastRunEnded(failed: Bool) async throws {
             let origin = try await ScriptedOrigin.start()
@@ -51,7 +51,7 @@ extension EndToEnd {
             }
         }
 
-        /// Of a list that has grown, of another one with the same file, and of the same one once more.
+        /// With a list that has grown, with another list that has the same files, and with the first list again.
         @Test func theOriginIsNotAskedAboutWhatAnEarlierListHasBrought() async throws {
             let origin = try await ScriptedOrigin.start()
             let directory = try TemporaryDirectory()
@@ -69,7 +69,7 @@ extension EndToEnd {
             #expect(try await get(files).standardOutput.contains("nothing to do"))
             let paths = origin.requests.dropFirst(asked).map(\.target)
             #expect(Set(paths) == ["/2.bin"], "\(paths)")
-            // What is gone is fetched again, by whichever list.
+            // A file that is gone is fetched again, with any of the lists.
             try FileManager.default.removeItem(atPath: directory.path.appending("0.bin").string)
             _ = try await get(files)
             #expect(try FileDigest.sha256(directory.path.appending(files[0].path)) == files[0].sha256)
@@ -89,7 +89,7 @@ extension EndToEnd {
                 let old = file
                 file = origin.serveFile("f.bin", size: .kibibytes(10), seed: seed)
                 let other = origin.serveFile("g\(seed).bin", size: .kibibytes(10), seed: 9)
-                // One answer in all states: the same command, and another list.
+                // The answer is the same for the same command as for another list, whatever has been replaced before.
                 let again = try await get([], [file.url])
                 #expect(again.standardOutput.contains("nothing to do"))
                 #expect(again.standardError.contains("--if-exists replace"))
@@ -105,7 +105,7 @@ extension EndToEnd {
                 try await get([], [file.url]).standardOutput.contains("nothing to do"), "Muster itself has replaced it")
         }
 
-        /// The database is damaged in the way of a power cut, a bad disk or a clumsy hand.
+        /// The database is damaged, as by a power cut, a bad disk or a user's mistake.
         @Test(arguments: ["global/pg_control", "pg_wal", "base"])
         func aDamagedDatabaseIsNamedWithWhatHelps(damage: String) async throws {
             let origin = try await ScriptedOrigin.start()

@@ -4,9 +4,9 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// `get` of a file that an earlier run has stored beside somebody's own of the same name (`--if-exists rename`).
+    /// `get` of a file that an earlier run has stored beside the user's own file of the same name (`--if-exists rename`).
     @Suite struct GetBeside {
-        /// A directory with somebody's own file, and a URL that ends in its name.
+        /// A directory with the user's own file, and a URL that ends in its name.
         private struct Scene {
             let origin: ScriptedOrigin
             let directory: TemporaryDirectory
@@ -24,18 +24,18 @@ extension EndToEnd {
                 origin.serveFile("report.bin", size: .kibibytes(10), seed: seed)
             }
 
-            /// Runs `get` in it; returns what it said.
+            /// Runs `get` in the directory; returns its output.
             func get(_ options: [String], _ file: WantedFile, code: Int32 = 0) async throws -> String {
                 let get = try await TestProcess.muster(["get", "-d", directory.path.string] + options + [file.url])
                 let said = { get.standardOutput + get.standardError }
                 #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(code), "\(said())")
-                // Whatever was typed, nothing of somebody else was touched.
+                // With any options, the user's own file stays untouched.
                 #expect(try Data(contentsOf: URL(filePath: path("report.bin").string)) == own, "\(said())")
                 return said()
             }
         }
 
-        @Test func itIsRenewedWhereItLiesAndTheOtherOneStays() async throws {
+        @Test func storedFileIsRenewedInItsPlaceAndTheUsersFileStays() async throws {
             let scene = try await Scene()
             var file = scene.serve(seed: 1)
             _ = try await scene.get(["--if-exists", "rename"], file)
@@ -52,9 +52,9 @@ extension EndToEnd {
             #expect(try FileManager.default.contentsOfDirectory(atPath: scene.directory.path.string).count == 3)
         }
 
-        /// Where nothing was tried before, and where the same command failed before.
+        /// Without an earlier try, and after a try in which the same command failed.
         @Test(arguments: [false, true])
-        func aCommandWithoutTheOptionFindsIt(failedBefore: Bool) async throws {
+        func commandWithoutTheOptionFindsTheStoredFile(failedBefore: Bool) async throws {
             let scene = try await Scene()
             let file = scene.serve(seed: 1)
             if failedBefore { #expect(try await scene.get([], file, code: 1).contains("is at that path")) }
@@ -64,7 +64,7 @@ extension EndToEnd {
                 #expect(plain.contains("there already") && !plain.contains("is at that path"), "\(plain)")
                 #expect(plain.contains("report (2).bin has what belongs to report.bin"), "\(plain)")
             }
-            // What is gone is fetched again, and not over the other one.
+            // When the stored file is gone, it is fetched again, and not over the user's own one.
             try FileManager.default.removeItem(atPath: scene.path("report (2).bin").string)
             #expect(try await scene.get([], file, code: 1).contains("is at that path"))
         }

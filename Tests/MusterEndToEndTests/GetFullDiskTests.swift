@@ -6,10 +6,10 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// `muster get` on a disk that is full: 240 MiB, of which its database and the room for that take 88 at the start.
+    /// `muster get` on a full disk of 240 MiB, of which its database and the room for that take 88 MiB at the start.
     @Suite(.enabled(if: TemporaryMount.isPermitted))
     struct GetFullDisk {
-        /// A file of 64 MiB, a disk with less room than that, and the command that wants both together.
+        /// A file of 64 MiB, a disk with less room than that, and the command that fetches the file to the disk.
         private struct Scene {
             let origin: ScriptedOrigin
             let file: WantedFile

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// `get` of URLs that suggest one name, by lists that are not the same.
+    /// `get` of URLs that suggest the same name, with different lists.
     @Suite struct GetNames {
         private struct Scene {
             let origin: ScriptedOrigin
@@ -23,7 +23,7 @@ extension EndToEnd {
                 try await TestProcess.muster(["get", "-d", directory.path.string] + options + files.map(\.url))
             }
 
-            /// Runs `get`, which succeeds; returns what it said.
+            /// Runs `get`, which succeeds; returns its output.
             func get(_ files: [WantedFile], _ options: [String] = []) async throws -> String {
                 let get = try await start(files, options)
                 let said = { get.standardOutput + get.standardError }
@@ -56,7 +56,7 @@ extension EndToEnd {
                 try scene.check(stored)
             }
             #expect(scene.origin.requests.count == asked)
-            // A new one at the top takes no other one's name, and keeps its own.
+            // A new URL at the top takes no other URL's name, and keeps its own in later lists.
             let new = scene.serve(9)
             stored["s (5).bin"] = new
             let grown = try await scene.get([new] + files)
@@ -65,7 +65,7 @@ extension EndToEnd {
                 #expect(try await scene.get(list).contains("nothing to do"))
                 try scene.check(stored)
             }
-            // What has changed is replaced where it stands.
+            // A file that has changed is replaced in its place.
             let changed = scene.origin.serveFile("2/s.bin", size: .kibibytes(10), seed: 77)
             stored["s (2).bin"] = changed
             _ = try await scene.get([changed, files[2]], ["--if-exists", "replace"])

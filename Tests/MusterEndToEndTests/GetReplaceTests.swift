@@ -20,7 +20,7 @@ extension EndToEnd {
                     ["get", "-d", directory.path.string, "--if-exists", "replace"] + files.map(\.url))
             }
 
-            /// Runs `get`; returns what it said.
+            /// Runs `get`; returns its output.
             func get(_ files: [WantedFile], code: Int32 = 0) async throws -> String {
                 let get = try await start(files)
                 let said = { get.standardOutput + get.standardError }
@@ -46,7 +46,7 @@ extension EndToEnd {
                 let targets = scene.origin.requests.dropFirst(asked).map(\.target)
                 #expect(targets.contains("/same.bin"))
             }
-            // What fails in one run is asked about by what an earlier one knows of it.
+            // A file that fails in one run is asked about with what an earlier run knows of it.
             scene.origin.misbehave("/same.bin", .status(404, retryAfter: nil))
             let changing = scene.origin.serveFile("changing.bin", size: .kibibytes(10), seed: 15)
             #expect(try await scene.get([changing, gone, same], code: 1).contains("could not be checked again"))
@@ -56,7 +56,7 @@ extension EndToEnd {
             #expect(try scene.has(changing) && scene.has(same) && scene.has(gone))
         }
 
-        /// What had come stays, and what was finished by then is asked about.
+        /// Bytes that had come stay, and the origin is asked about files that were finished by then.
         @Test(arguments: [true, false])
         func runThatEndedEarlyIsFollowedByOneThatAsksForAll(isInterrupted: Bool) async throws {
             let scene = try await Scene()

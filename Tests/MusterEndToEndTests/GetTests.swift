@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// `muster get`: one process tree that keeps its promise through its own death.
+    /// `muster get`: one process tree, which goes on where it was after it was killed.
     @Suite struct Get {
         /// Three files, one of them done soon and two held half-way, and the command that fetches them.
         private final class Scene: Sendable {
@@ -29,14 +29,14 @@ extension EndToEnd {
             /// Where the files go.
             var target: FilePath { directory.path.appending("files") }
 
-            /// Has the installation know that the origin serves a file more than once, so that chunks are asked for from the first request on
-            /// (adr/0027).
+            /// Makes the installation know that the origin serves a file more than once, so that chunks are asked for from the first
+            /// request on (adr/0027).
             func knowOrigin() async throws {
                 let file = origin.serveFile("known.bin", size: Self.large, seed: 4)
                 origin.hold("/\(file.path)", afterBytes: Self.held)
                 let arguments = ["get", "-d", target.string, "--minimum-chunk", "1MiB", file.url]
                 let get = try await TestProcess.muster(arguments)
-                // The first request, the trial, and a part of what was divided after it.
+                // The first request, the trial, and one part of the file that is divided after the trial.
                 try await origin.waitForRequests("/\(file.path)", count: 3)
                 origin.release("/\(file.path)")
                 #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
@@ -47,12 +47,12 @@ extension EndToEnd {
                 for file in files[1...] { origin.hold("/\(file.path)", afterBytes: Self.held) }
             }
 
-            /// Lets them come.
+            /// Lets the large files come.
             func release() {
                 for file in files[1...] { origin.release("/\(file.path)") }
             }
 
-            /// Starts the command, for other files than these if some are named.
+            /// Starts the command, for the files of the scene unless others are given.
             func start(_ wanted: [WantedFile]? = nil, token: String? = nil) async throws -> TestProcess {
                 try await TestProcess.muster(
                     ["get", "-d", target.string, "--slots", "16", "--minimum-chunk", "1MiB"]
@@ -60,7 +60,7 @@ extension EndToEnd {
                 )
             }
 
-            /// Has the origin refuse those that have not this token.
+            /// Makes the origin refuse requests without this token.
             func demand(token: String) {
                 for file in files {
                     origin.behave("/\(file.path)")
@@ -68,7 +68,7 @@ extension EndToEnd {
                 }
             }
 
-            /// Waits until the small file is there and something of each large one has come; returns what was sent.
+            /// Waits until the small file is there and bytes of each large one have come.
             func waitUntilHalfWay() async throws {
                 try await eventually("the small file") {
                     (try? FileDigest.sha256(target.appending("small.bin"))) == files[0].sha256
@@ -79,7 +79,7 @@ extension EndToEnd {
                 }
             }
 
-            /// What was sent of the large files.
+            /// The bytes that were sent of the large files.
             var sent: Int64 { files[1...].reduce(0) { $0 + origin.bytesSent("/\($1.path)") } }
 
             func check() throws {
@@ -162,9 +162,9 @@ extension EndToEnd {
             #expect(last.contains("1/2 files") && last.contains("1 retrying"), "\(get.standardOutput)")
         }
 
-        /// The pipe has a writer as soon as it has a reader, which then waits for a list.
+        /// The pipe can be opened for writing as soon as `get` has it open for reading, to wait for a list.
         @Test(arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])
-        func whoIsStoppedBeforeAnythingIsBegunSaysSo(signal: Int32, status: Int32) async throws {
+        func getThatIsStoppedBeforeAnythingIsBegunSaysSo(signal: Int32, status: Int32) async throws {
             let directory = try TemporaryDirectory()
             let list = directory.path.appending("list")
             try #require(mkfifo(list.string, 0o600) == 0)
@@ -203,7 +203,7 @@ extension EndToEnd {
                 origin.serveFile("old.bin", size: .kibibytes(10), seed: 1),
                 origin.serveFile("new.bin", size: .kibibytes(20), seed: 2),
             ]
-            // The very content: only who fetched it is in doubt.
+            // The content is the wanted one, but `get` hasn't fetched it.
             let content = ScriptedOrigin.Content.seeded(seed: 1, size: .kibibytes(10)).bytes(in: 0..<10_240)
             #expect(
                 FileManager.default.createFile(
@@ -245,7 +245,7 @@ extension EndToEnd {
             let sentOfAll = scene.sent
             let new = scene.origin.serveFile("new.bin", size: .kibibytes(100), seed: 5)
             let second = try await scene.start([shared, new])
-            // What is new comes at once, whatever becomes of the files that were begun before.
+            // The new file comes at once, whatever happens to the files that were begun before.
             try await eventually("the new file is there") {
                 FileManager.default.fileExists(atPath: scene.target.appending(new.path).string)
             }
@@ -259,7 +259,7 @@ extension EndToEnd {
             #expect(scene.origin.bytesSent("/\(shared.path)") < Scene.large + sent)
             #expect(scene.origin.requests(for: "/\(left.path)").count == requests)
 
-            // What the second request did not want waits for the first one, with its bytes.
+            // The file that the second request didn't want is kept for the first one, with its bytes.
             let third = try await scene.start()
             #expect(try await third.waitForExit(limit: .seconds(120)) == .exited(0), "\(third.standardError)")
             try scene.check()
@@ -292,7 +292,7 @@ extension EndToEnd {
             #expect(scene.sent < 2 * Scene.large + sent)
             #expect(scene.origin.requests(for: "/small.bin").count == 1)
 
-            // The same once more has nothing to do; asked in another way, an origin may have other contents.
+            // The same request again has nothing to do; with another token, the origin may have other contents.
             let third = try await scene.start(token: "new")
             #expect(try await third.waitForExit() == .exited(0))
             #expect(third.standardOutput.contains("nothing to do"))
@@ -318,7 +318,7 @@ extension EndToEnd {
             #expect(try await second.waitForExit(limit: .seconds(120)) == .exited(0), "\(second.standardError)")
             try scene.check()
             #expect(scene.origin.requests(for: "/small.bin").count == 1)
-            // What was on its way when it ended may come twice; a graceful end leaves next to nothing.
+            // Bytes on their way at the end may come twice; after a graceful end there are next to none.
             #expect(scene.sent < 2 * Scene.large + sent)
         }
     }

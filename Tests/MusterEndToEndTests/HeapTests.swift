@@ -41,8 +41,8 @@ extension EndToEnd {
                 let group = try await fleet.client().group("heap")
                 #expect(group.tasks.succeeded == Int64(count))
                 #expect(group.bytes.done == Int64(bytes.reduce(0) { $0 + $1.count }))
-                // Nobody died: each file was fetched once. A worker asks for a byte of some of its first files again, until one has come
-                // (adr/0033): of eight of 2,000 at the most.
+                // No worker died, so each file was fetched once. A worker asks for a byte of some of its first files again, until one has
+                // come (adr/0033): of eight of the 2,000 at the most.
                 let fetches = try await eventually("a request for each file") {
                     let found = nginx.requests.count { $0.range != "bytes=0-0" }
                     return found >= count ? found : nil

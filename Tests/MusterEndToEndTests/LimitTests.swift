@@ -4,7 +4,7 @@ import MusterTestSupport
 import Testing
 
 extension EndToEnd {
-    /// What a group may use, when, and what it waits for, as it is typed.
+    /// The limits, hours and prerequisites of groups, as they are typed.
     @Suite struct Limits {
         @Test func aChangedGroupShowsItAndNoneTakesItAway() async throws {
             try await Fleet.run { fleet in
@@ -23,7 +23,7 @@ extension EndToEnd {
                 #expect(group.limits.bytesPerSecond == 5 << 20 && group.limits.timetable?.count == 1)
                 #expect(group.deadlineAt != nil && group.onDeadline == .continue)
                 #expect(changed.standardOutput.contains("runs:       from 22:00 to 06:00 Europe/Berlin"))
-                // Other hours are in the zone that it has.
+                // New hours are in the zone that the group has.
                 let later = try await fleet.muster(["limit", "g", "--between", "23:00-05:00"])
                 #expect(later.standardOutput.contains("runs:       from 23:00 to 05:00 Europe/Berlin"))
 
@@ -58,7 +58,7 @@ extension EndToEnd {
             }
         }
 
-        @Test func whatTheCoordinatorRefusesIsSix() async throws {
+        @Test func refusalByTheCoordinatorIsSix() async throws {
             try await Fleet.run { fleet in
                 _ = try await fleet.muster(["add", "a", "--open"])
                 let zone = ["limit", "a", "--between", "22:00-06:00", "--tz", "Europe/Atlantis"]
@@ -95,7 +95,7 @@ extension EndToEnd {
                 _ = try await fleet.muster(["add", "g", first.url, "--wait"])
                 let refused = try await fleet.muster(["add", "g", second.url], expecting: 6)
                 #expect(refused.standardError.contains("--reopen"))
-                // What is there already opens nothing.
+                // A task that is there already doesn't reopen the group.
                 _ = try await fleet.muster(["add", "g", "--reopen", first.url])
                 #expect(try await fleet.client().group("g").generation == 1)
                 _ = try await fleet.muster(["add", "g", "--reopen", second.url, "--wait"])

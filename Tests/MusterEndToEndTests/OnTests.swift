@@ -71,7 +71,8 @@ extension EndToEnd {
             }
         }
 
-        /// The command and what it started end with a consumer that is killed: its successor would run it a second time beside it.
+        /// The command and what it started end with a killed consumer: otherwise the consumer's successor would run the command a second
+        /// time beside it.
         @Test func aKilledConsumerTakesItsCommandWithIt() async throws {
             let origin = try await ScriptedOrigin.start()
             try await Fleet.run { fleet in
@@ -105,7 +106,7 @@ extension EndToEnd {
                 try await waitUntilCaughtUp(fleet)
                 let ids = try await fleet.log().map(\.id)
                 #expect(lines(fleet) == ids, "each once, by the first one")
-                // The other one goes on when the first one ends.
+                // The second consumer goes on when the first one ends.
                 try first.signal(SIGTERM)
                 #expect(try await first.waitForExit() == .exited(0))
                 try await fleet.submit("h", origin.serveFiles("h", sizes: [10]))
@@ -147,7 +148,7 @@ extension EndToEnd {
                 #expect(FileManager.default.createFile(atPath: fleet.scratch.appending("go").string, contents: nil))
                 #expect(try await consumer.waitForExit() == .exited(0))
                 #expect(lines(fleet).count == 1)
-                // It was acknowledged: nobody runs it again.
+                // The event was acknowledged, so the command isn't run again for it.
                 let place = try await fleet.client().consumers().items.first { $0.name == "c" }?.position
                 let end = try await fleet.log().first { $0.type == "dev.muster.group.succeeded.v1" }?.position
                 #expect(place == end)

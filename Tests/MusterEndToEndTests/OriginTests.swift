@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// Origins that do not make it easy, through the whole of Muster.
+    /// Difficult origins, through the whole of Muster.
     @Suite struct Origins {
         @Test func filesThatAreEmptyOrOfUnknownLengthOrWithoutRangesArrive() async throws {
             let origin = try await ScriptedOrigin.start()
@@ -65,7 +65,7 @@ extension EndToEnd {
                 _ = try await fleet.muster(["wait", "g", "--timeout", "60s"])
                 #expect(try await fleet.client().group("g").generation == 2)
                 try await fleet.check("g", [present, missing], endings: [.failed, .succeeded])
-                // It was a witness besides (adr/0033).
+                // Besides, a single byte of it was requested as a witness (adr/0033).
                 #expect(origin.requests(for: "/present").filter { $0.range != "bytes=0-0" }.count == 1)
             }
         }
@@ -95,7 +95,7 @@ extension EndToEnd {
                 try await fleet.startWorker("a")
                 try await fleet.submit("g", [file])
                 _ = try await fleet.muster(["wait", "g", "--timeout", "500ms"], expecting: 4)
-                // A name that was mistyped is told before the group has ended.
+                // A mistyped key is reported before the group has ended.
                 _ = try await fleet.muster(["wait", "g", "nosuch"], expecting: 6)
                 origin.release("/slow")
                 _ = try await fleet.muster(["wait", "g"])

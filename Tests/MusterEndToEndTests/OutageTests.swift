@@ -6,9 +6,9 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// Coordinators and the database that go away under load (F3, F5, F20).
+    /// Coordinators and a database that go down under load (F3, F5, F20).
     @Suite struct Outage {
-        /// A heap of files of which the largest have several chunks, and an origin that is slow enough for trouble.
+        /// Many files, of which the largest have several chunks, and an origin that is slow enough for faults to hit it.
         private struct Load {
             let origin: ScriptedOrigin
             let files: [WantedFile]
@@ -26,7 +26,7 @@ extension EndToEnd {
                 origin.limitRate(bytesPerSecond: 512 << 10)
             }
 
-            /// Everything that was sent, over all files.
+            /// The bytes that were sent of all files.
             var sent: Int64 { origin.requests.reduce(0) { $0 + $1.bodyBytesSent } }
 
             /// Waits until a random share of all bytes was sent.
@@ -39,7 +39,7 @@ extension EndToEnd {
             func hurry() { origin.limitRate(bytesPerSecond: nil) }
         }
 
-        @Test func killedCoordinatorIsMissedByNobodyOnceItIsBack() async throws {
+        @Test func fleetGoesOnOnceAKilledCoordinatorIsBack() async throws {
             var random = SeededGenerator.forTest()
             let load = try await Load(&random)
             try await Fleet.run { fleet in
@@ -146,7 +146,7 @@ extension EndToEnd {
                 let status = try await fleet.muster(["status", "g"], expecting: 3)
                 #expect(status.standardError.contains("databaseUnavailable"))
 
-                // They come to their end while nobody can be told.
+                // The files are finished while the workers can't report.
                 for file in files { origin.release("/\(file.path)") }
                 for file in files { try await origin.waitUntil("/\(file.path)", bytesSent: size) }
                 for file in files {

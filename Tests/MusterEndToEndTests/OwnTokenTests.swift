@@ -57,7 +57,7 @@ extension EndToEnd {
             return answer.status
         }
 
-        @Test func commandsOfTheSameUserFindItAndNobodyElseGetsIn() async throws {
+        @Test func commandsOfTheSameUserFindTheTokenAndOthersAreRefused() async throws {
             let installation = try Installation()
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("f", size: 1_000)
@@ -66,7 +66,7 @@ extension EndToEnd {
             let add = try await installation.muster(["add", "g", file.url, "--wait"], server: url)
             #expect(add.exit == .exited(0))
 
-            // So it is where it is one of several, whichever answers.
+            // The token is also found with several servers, whichever of them answers.
             let port = try #require(url.split(separator: ":").last)
             for servers in [
                 "\(url),http://localhost:\(port)", "http://127.0.0.1:1,\(url)", "\(url),http://127.0.0.1:1",
@@ -90,7 +90,7 @@ extension EndToEnd {
             }
             #expect(!(up.standardOutput + up.standardError).contains(token))
 
-            // The same after a restart, so that workers go on; nothing is left to be found in between.
+            // The token is the same after a restart, so that workers go on; in between no token file is left.
             try up.signal(15)
             try await up.waitForExit()
             let names = try FileManager.default.contentsOfDirectory(

@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// Paths that change hands while a worker is stopped (I17, F2).
+    /// Paths that pass to other tasks while a worker is stopped (I17, F2).
     @Suite struct Paths {
         /// Files at the paths `f/0`, `f/1`, …, and the tasks that fetch them.
         private static func tasks(_ files: [WantedFile]) -> [TaskRequest] {

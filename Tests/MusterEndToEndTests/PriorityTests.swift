@@ -4,7 +4,7 @@ import MusterTestSupport
 import Testing
 
 extension EndToEnd {
-    /// What is more urgent gets connections of what runs already (I15, adr/0024).
+    /// More urgent tasks get connections from running ones (I15, adr/0024).
     @Suite struct Priorities {
         /// Every connection that the origin may have carries a transfer that never comes to its end by itself.
         @Test func anUrgentFileDoesNotWaitForSlowOnesToEndAndNothingIsFetchedTwice() async throws {

@@ -40,9 +40,9 @@ extension EndToEnd {
             for path in [binaries, kills] {
                 try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
             }
-            // The server's account is another one where this is root.
+            // The server runs under another account if this process is root's.
             try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: kills.string)
-            // The programs that were found: the server notes how it was started.
+            // The directory of the installed programs, from the command line in the server's postmaster.opts.
             let first = origin.serveFile("first.bin", size: .kibibytes(10), seed: 1)
             #expect(try await get(first).waitForExit(limit: .seconds(120)) == .exited(0))
             let postgres = FilePath(String(try text(of: data.appending("postmaster.opts")).prefix { $0 != " " }))
@@ -82,7 +82,7 @@ extension EndToEnd {
             let told = get.standardError.split(separator: "\n").filter { $0.contains("is started again") }
             #expect(
                 told.count == 5 && told[1...].allSatisfy { $0.contains("it was killed while it started") }, "\(told)")
-            #expect(!get.standardError.contains("coordinator"), "nobody has told of one: \(get.standardError)")
+            #expect(!get.standardError.contains("coordinator"), "none was mentioned: \(get.standardError)")
         }
 
         /// A first start may be hit as well.
@@ -95,7 +95,7 @@ extension EndToEnd {
             #expect(again.standardError.contains("it was killed while it started"))
         }
 
-        /// What a clumsy hand may do to a database, and words of what is said of it.
+        /// Damage that a user may do to a database, and words of the message about it.
         @Test(arguments: [
             ("rm D/global/pg_filenode.map", "is damaged: global/pg_filenode.map is missing or empty"),
             ("rm D/base/5/pg_filenode.map", "is damaged: could not open file \"base/5/pg_filenode.map\""),
@@ -118,7 +118,7 @@ extension EndToEnd {
             ("rm -rf D/../log; echo x >D/../log", "log is no directory"),
             ("rm D/PG_VERSION; mkdir D/PG_VERSION", "is damaged: PG_VERSION is missing or empty, or no file"),
         ])
-        func whatIsTypedHelpsADatabaseThatCanNotBeUsed(damage: String, reason: String) async throws {
+        func commandOfTheMessageHelpsADatabaseThatCanNotBeUsed(damage: String, reason: String) async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
             #expect(try await get(file).waitForExit(limit: .seconds(120)) == .exited(0))
             try await shell(damage)
@@ -132,20 +132,20 @@ extension EndToEnd {
             #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")
         }
 
-        /// What another program is told of its server by the environment, and signals that a shell ignores, are not for the private one.
+        /// Environment variables that tell other programs of their server, and signals that a shell ignores, don't affect the private server.
         @Test(arguments: [
             "PGHOSTADDR": "127.0.0.2", "PGSERVICE": "none", "PGTZ": "none", "PGSSLMODE": "none", "PGPORT": "1",
             "PGTARGETSESSIONATTRS": "standby", "PGOPTIONS": "-c nonsense=1", "PGCHANNELBINDING": "require",
             "PGGSSENCMODE": "require",
         ])
-        func whatLibpqReadsInTheEnvironmentIsForOthers(name: String, value: String) async throws {
+        func libpqVariablesOfTheEnvironmentDoNotAffectThePrivateServer(name: String, value: String) async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
             let get = try await get(file, [name: value])
             #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
         }
 
-        /// A parent that does not wait for its children lets them ignore the ends of theirs.
-        @Test func endsOfChildrenThatAreIgnoredAreWaitedFor() async throws {
+        /// A parent that ignores SIGCHLD passes that on to `get`, whose own children could then vanish before `get` waits for them.
+        @Test func childrenAreWaitedForThoughSIGCHLDIsIgnored() async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
             let get = try await TestProcess.start(
                 "/bin/sh",
@@ -156,7 +156,7 @@ extension EndToEnd {
             #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
         }
 
-        /// Settings are the same for each database, and nothing is in what copies leave out and others put in.
+        /// The settings are the same for every database, and there is no data in files that copies leave out or that other programs add.
         @Test(arguments: [
             ("rm D/postgresql.conf", "postgresql.conf was missing; wrote it again"),
             ("rm D/postgresql.conf; mkdir D/postgresql.conf", "postgresql.conf can't be used; wrote it again"),
@@ -175,7 +175,7 @@ extension EndToEnd {
                 "postmaster.opts is no file; it is called postmaster.opts.old"
             ),
         ])
-        func whatHoldsNoDataIsMended(damage: String, reason: String) async throws {
+        func damagedFilesWithoutDataAreMended(damage: String, reason: String) async throws {
             let file = origin.serveFile("f.bin", size: .kibibytes(10), seed: 1)
             #expect(try await get(file).waitForExit(limit: .seconds(120)) == .exited(0))
             try await shell(damage)
@@ -188,7 +188,7 @@ extension EndToEnd {
             #expect(try await get(file).waitForExit(limit: .seconds(120)) == .exited(0))
         }
 
-        /// Files are what is wanted, whoever reads what is said on the way.
+        /// The files are what the user wants, even if the output has no reader.
         @Test func readerThatIsGoneStopsNothing() async throws {
             let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
             origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
@@ -207,7 +207,7 @@ extension EndToEnd {
             #expect(!FileManager.default.fileExists(atPath: data.appending("postmaster.pid").string))
         }
 
-        /// Ctrl-\ is no reason to show what each thread is at.
+        /// Ctrl-\ ends the command without a dump of its threads.
         @Test func quittingEndsACommandAsTerminatingDoes() async throws {
             let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
             origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
@@ -219,8 +219,8 @@ extension EndToEnd {
             #expect(!FileManager.default.fileExists(atPath: data.appending("postmaster.pid").string))
         }
 
-        /// The server goes on until it looks for a file that is not there.
-        @Test func whoseDatabaseIsDamagedWhileItIsUsedIsToldSo() async throws {
+        /// The server runs on until it needs a file that isn't there.
+        @Test func databaseThatIsDamagedWhileItIsUsedEndsTheCommand() async throws {
             let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
             origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
             let running = try await get(file)
@@ -230,10 +230,10 @@ extension EndToEnd {
             #expect(running.standardError.contains("is damaged"), "\(running.standardError)")
         }
 
-        /// Words of SQL and of a shell, by which a running server tells its rows and files.
+        /// The start of a shell command that runs SQL on the running server, to find its rows and files.
         private static let psql = "psql -XAtq -h $(sed -n 5p D/postmaster.pid) -U muster muster"
 
-        /// A page of zeros is an empty one for PostgreSQL, and has no checksum.
+        /// PostgreSQL takes a page of zeros for an empty one, and such a page has no checksum.
         @Test(arguments: [
             ("groups", "rows of the table groups are gone"), ("tasks", "rows of the table tasks are gone"),
             ("sources", "rows of the table sources are gone"), ("origins", "rows of the table origins are gone"),
@@ -256,7 +256,7 @@ extension EndToEnd {
                 "\(again.standardError)")
         }
 
-        /// Bytes that a disk gives back in another way are no rows.
+        /// Bytes that the disk returns changed are not taken for rows.
         @Test func aByteThatHasChangedEndsTheCommand() async throws {
             let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
             origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
@@ -265,14 +265,14 @@ extension EndToEnd {
             try await shell("\(Self.psql) -c \"SELECT pg_relation_filepath('tasks')\" >D/../../relation")
             try running.signal(SIGINT)
             #expect(try await running.waitForExit(limit: .seconds(120)) == .exited(130))
-            // The key of the task, which no check but that of the page could miss.
+            // The key of the task: only the check of the page can notice this change.
             try await shell("sed -i s/f.bin/g.bin/ D/$(cat D/../../relation)")
             let again = try await get(file)
             #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(1))
             #expect(again.standardError.contains("invalid page in block 0"), "\(again.standardError)")
         }
 
-        /// Nobody but its own workers can go on with it, and they have nothing to do.
+        /// Only the group's own workers could go on with it, and they have nothing to do.
         @Test func aGroupWhoseWorkIsGoneEndsTheCommand() async throws {
             let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
             origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
@@ -285,9 +285,9 @@ extension EndToEnd {
                 running.standardError.contains("is damaged: nothing is under way"), "\(running.standardError)")
         }
 
-        /// A clumsy hand takes the database away while it is used, or puts another one there.
+        /// The user removes the database while it is in use, or replaces it with another one.
         @Test(arguments: ["rm -rf D", "rm -rf D/*", "mv D D.old", "cp -a D D.new || true; mv D D.old; mv D.new D"])
-        func whoseDatabaseIsTakenAwayIsToldSo(damage: String) async throws {
+        func databaseThatIsTakenAwayEndsTheCommand(damage: String) async throws {
             let file = origin.serveFile("f.bin", size: .mebibytes(1), seed: 1)
             origin.hold("/\(file.path)", afterBytes: .kibibytes(100))
             let running = try await get(file)
@@ -297,7 +297,7 @@ extension EndToEnd {
             #expect(
                 running.standardError.contains("was removed or replaced while it was used"), "\(running.standardError)")
             origin.release("/\(file.path)")
-            // A directory that is there, and empty, may be where a disk is to be mounted.
+            // An empty directory may be the mount point of a disk, so it is not used as it is.
             if damage.hasSuffix("*") { try await shell("rmdir D") }
             let again = try await get(file)
             #expect(try await again.waitForExit(limit: .seconds(120)) == .exited(0), "\(again.standardError)")

@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// Other people's servers, as Debian ships them, through the whole of Muster (rows 1 to 38 as they come in the wild).
+    /// Independent servers, as Debian ships them, through the whole of Muster (rows 1 to 38 as they occur in practice).
     @Suite struct RealServers {
         /// Files of every size that matters, in a directory that every server can read.
         private struct Shelf {
@@ -16,7 +16,7 @@ extension EndToEnd {
             init() throws {
                 directory = try TemporaryDirectory()
                 var path = directory.path.string
-                // Servers that give up root have to get there.
+                // Servers that give up root have to reach the directory.
                 while path.count > "/tmp".count {
                     try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
                     path = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
@@ -38,7 +38,7 @@ extension EndToEnd {
             }
         }
 
-        /// Fetches the shelf from a server and looks at every byte.
+        /// Fetches the shelf from a server and checks every byte.
         private func fetch(_ files: [WantedFile], _ fetch: FetchOptions = FetchOptions()) async throws {
             try await Fleet.run { fleet in
                 for name in ["a", "b"] { try await fleet.startWorker(name) }
@@ -76,14 +76,14 @@ extension EndToEnd {
         }
 
         @Test(.enabled(if: LighttpdServer.isInstalled)) func lighttpd() async throws {
-            // Only what it knows a type of gets validators from it; without them a file is one stream (row 12).
+            // lighttpd sends validators only with files of a known type; without them a file is one stream (row 12).
             try await check {
                 try await LighttpdServer.start(
                     root: $0, directives: #"mimetype.assign = ("" => "application/octet-stream")"#)
             }
         }
 
-        /// What an origin keeps compressed, as stores of objects do, is stored as it is, or decompressed (row 13).
+        /// A file that the origin keeps compressed, as object stores do, is stored as it is, or decompressed (row 13).
         @Test(.enabled(if: NginxServer.isInstalled)) func compressedObjects() async throws {
             let shelf = try Shelf()
             for file in shelf.files {
@@ -142,7 +142,7 @@ extension EndToEnd {
             let origin = try await NginxServer.start(documentRoot: shelf.directory.path)
             let cache = try await SquidServer.start(inFrontOf: origin.port)
             try await fetch(shelf.wanted(cache.url))
-            // Once more, now that it has them.
+            // Once more, now that the cache has the files.
             try await fetch(shelf.wanted(cache.url))
             try await cache.stop()
 

@@ -62,7 +62,7 @@ extension EndToEnd {
             }
         }
 
-        @Test func sinkThatNobodyReachesIsSaidAtOnce() async throws {
+        @Test func sinkThatNoWorkerReachesIsReportedAtOnce() async throws {
             try await Fleet.run { fleet in
                 try await fleet.startWorker("a")
                 let add = try await fleet.muster(["add", "g", "--sink", "elsewhere", "http://127.0.0.1:9/x"])

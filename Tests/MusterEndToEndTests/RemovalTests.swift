@@ -46,8 +46,8 @@ extension EndToEnd {
             }
         }
 
-        /// What became of each file is known to the worker alone.
-        @Test func filesThatSomebodyHasReplacedOrDeletedAreNotCalledDeleted() async throws {
+        /// Only the worker knows what became of each file.
+        @Test func filesThatTheUserHasReplacedOrDeletedAreNotCalledDeleted() async throws {
             let origin = try await ScriptedOrigin.start()
             let files = ["deleted", "replaced", "missing"].map { origin.serveFile($0, size: 1_000) }
             try await Fleet.run { fleet in
@@ -68,7 +68,7 @@ extension EndToEnd {
             }
         }
 
-        /// An immutable file is deleted by nobody, nor by root.
+        /// No process can delete an immutable file, not even root's.
         @Test func aFileThatCanNotBeDeletedIsNamedWithTheReason() async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("f", size: 1_000)
@@ -91,7 +91,7 @@ extension EndToEnd {
                 #expect(worker.standardError.contains("A file can't be deleted"))
                 let wait = try await fleet.muster(["wait", "g"], expecting: 6)
                 #expect(wait.standardError.contains("muster remove g --wait"), "\(wait.standardError)")
-                // What is being removed already is waited for.
+                // A second command waits for a removal that is under way.
                 let again = try await TestProcess.muster(["remove", "g", "--wait", "--server", fleet.servers])
                 try await again.waitForLine(containing: reason, in: .standardError)
                 try await change(["-i", path])

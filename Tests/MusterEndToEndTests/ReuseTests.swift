@@ -6,11 +6,11 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// What a sink has already is not fetched again: real processes, and an nginx that says what it was asked for.
+    /// A file that the sink has already is not fetched again: real processes, and an nginx whose log has the requests.
     @Suite(.enabled(if: NginxServer.isInstalled, "needs nginx")) struct ReuseTests {
         private static let size: Int64 = 64 << 20
 
-        /// A file of 64 MiB below an nginx.
+        /// Runs a test with a file of 64 MiB that an nginx serves.
         private static func withNginx(
             limitRate: Int? = nil,
             _ body: (NginxServer, WantedFile, FilePath) async throws -> Void
@@ -19,7 +19,7 @@ extension EndToEnd {
             let content = ScriptedOrigin.Content.seeded(seed: 41, size: size)
             let path = root.path.appending("large.bin")
             try Data(content.allBytes).write(to: URL(filePath: path.string))
-            // A date of that very second could stand for two contents.
+            // A modification date in the present second could stand for two contents.
             try FileManager.default.setAttributes(
                 [.modificationDate: Date(timeIntervalSince1970: 1_577_836_800)], ofItemAtPath: path.string)
             let nginx = try await NginxServer.start(documentRoot: root.path, limitRate: limitRate)
@@ -48,7 +48,7 @@ extension EndToEnd {
             try #expect(FileDigest.sha256(fleet.sink.appending(other.path)) == other.sha256)
         }
 
-        /// What nginx has sent of bodies since then.
+        /// The bytes of the bodies that nginx has sent in these requests.
         private static func bytes(_ requests: some Sequence<NginxServer.Request>) -> Int64 {
             requests.reduce(0) { $0 + $1.bodyBytesSent }
         }
@@ -69,13 +69,13 @@ extension EndToEnd {
                     let task = try await fleet.client().task(second.path, of: "second")
                     #expect(task.reusedFrom == first.path && task.bytes.done == Self.size && task.etag != nil)
                     try await Self.check(fleet, second, beside: first)
-                    // The first one's file goes, the second one's stays.
+                    // The first group's file goes, the second group's stays.
                     _ = try await fleet.muster(["remove", "first", "--files", "delete"])
                     try await eventually("the end of the first file") {
                         !FileManager.default.fileExists(atPath: fleet.sink.appending(first.path).string)
                     }
                     try #expect(FileDigest.sha256(fleet.sink.appending(second.path)) == file.sha256)
-                    // And is there for a third.
+                    // The second group's file is there for a third group.
                     let third = try await Self.submit(fleet, "third", file)
                     try await fleet.waitForEnd(of: "third")
                     #expect(nginx.requests.dropFirst(count).map(\.status) == [304, 304])
@@ -88,7 +88,7 @@ extension EndToEnd {
             try await Self.withNginx(limitRate: 16 << 20) { nginx, file, _ in
                 try await Fleet.run(coordinators: 2) { fleet in
                     try await fleet.knowOrigins()
-                    // Both are there before anybody can fetch, and there is room for all chunks of both.
+                    // Both groups exist before a worker can fetch, and there is room for all chunks of both.
                     let first = try await Self.submit(fleet, "first", file)
                     let second = try await Self.submit(fleet, "second", file)
                     for name in ["one", "two"] { try await fleet.startWorker(name, slots: 8) }
@@ -107,7 +107,7 @@ extension EndToEnd {
             }
         }
 
-        @Test func switchedOffEverythingIsFetched() async throws {
+        @Test func withReuseSwitchedOffEverythingIsFetched() async throws {
             try await Self.withNginx { nginx, file, _ in
                 try await Fleet.run { fleet in
                     try await fleet.knowOrigins()

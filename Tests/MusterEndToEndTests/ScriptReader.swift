@@ -9,13 +9,13 @@ import Testing
 struct ScriptReader: Sendable {
     /// The coordinator that it asks.
     let url: String
-    /// Where it writes the positions down, a line each, over all of its lives.
+    /// The file that it writes the positions to, a line each, over all of its runs.
     let file: FilePath
     /// How many events it takes at once.
     let pageSize: Int
 
-    /// Starts it, kills it (SIGKILL) after a random number of pages, and so on until it has dealt with the position that
-    /// `end` names once it is known. Returns how many lives it took.
+    /// Starts the reader and kills it (SIGKILL) after a random number of pages, again and again until it has dealt with the position that
+    /// `end` names once it is known. Returns the number of runs.
     func live(
         until end: Observed<Int64?>, pages: ClosedRange<Int>, using random: inout SeededGenerator
     ) async throws -> Int {
@@ -41,14 +41,14 @@ struct ScriptReader: Sendable {
         return lives
     }
 
-    /// What it has dealt with, in this order.
+    /// The positions that it has dealt with, in its order.
     var positions: [Int64] {
         let text = FileManager.default.contents(atPath: file.string).map { String(decoding: $0, as: UTF8.self) }
         return text?.split(separator: "\n").compactMap { Int64($0) } ?? []
     }
 
-    /// It has dealt with every position up to the last one, in order: what it had not acknowledged before it was killed comes
-    /// again, nothing is passed over (I9).
+    /// Checks that it has dealt with every position up to the last one, in order: positions that weren't acknowledged before a kill come
+    /// again, and none is passed over (I9).
     func check(last: Int64) {
         var reached: Int64 = 0
         for position in positions {

@@ -12,7 +12,7 @@ extension EndToEnd {
         struct Weights: Sendable, CustomTestStringConvertible {
             let small: Int32
             let large: Int32
-            /// How many bytes the small files have together; the large ones are there for longer.
+            /// The bytes of all small files together; the large files last longer.
             let bytes: Int64
 
             var testDescription: String { "\(small):\(large)" }
@@ -23,8 +23,8 @@ extension EndToEnd {
         private static let smallSize = Int64.kibibytes(64)
         private static let largeSize = Int64.mebibytes(4)
 
-        /// Measured by nginx's log, which has the responses in the order in which they ended: what had come of the large files when
-        /// nine tenths of the small ones had. Until then both groups have something to lease all the time.
+        /// Measured by nginx's log, which has the responses in the order in which they ended: the bytes that had come of the large files
+        /// when nine tenths of the small ones had come. Until then both groups have something to lease all the time.
         @Test(arguments: [
             Weights(small: 1, large: 1, bytes: .mebibytes(120)), Weights(small: 3, large: 1, bytes: .mebibytes(180)),
             Weights(small: 1, large: 3, bytes: .mebibytes(90)),

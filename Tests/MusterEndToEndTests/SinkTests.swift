@@ -9,7 +9,7 @@ import Testing
 extension EndToEnd {
     /// Which directory a sink is (adr/0034).
     @Suite struct Sinks {
-        /// Runs a test with two files of which the first is in a directory, by a worker that has ended, and with another directory, which is empty.
+        /// Runs a test with two files, a directory into which a worker that has ended has put the first of them, and another, empty directory.
         private static func withFinishedGroup(
             _ body: (Fleet, ScriptedOrigin, [WantedFile], _ disk: FilePath, _ other: FilePath) async throws -> Void
         ) async throws {
@@ -33,7 +33,7 @@ extension EndToEnd {
             try FileManager.default.contentsOfDirectory(atPath: path.string).sorted()
         }
 
-        /// As a bare mount point is found at the start of a worker, where the file system comes later (I8).
+        /// A worker may start on a bare mount point whose file system is mounted only later (I8).
         @Test func aWorkerThatStartsBeforeItsFileSystemIsMountedWritesNothingAndGoesOnWhenItIs() async throws {
             try await Self.withFinishedGroup { fleet, _, files, disk, mountPoint in
                 let worker = try await fleet.startWorker("b", sink: mountPoint)

@@ -10,7 +10,7 @@ extension EndToEnd {
     @Suite struct Stragglers {
         @Test func aSlowWorkerThatIsStoppedHalfOfTheTimeGivesItsTailsAway() async throws {
             let origin = try await ScriptedOrigin.start()
-            // A chunk takes others 4 s, and the slow worker more than a minute for two.
+            // A chunk takes other workers 4 s; two chunks take the slow worker more than a minute.
             origin.limitRate(bytesPerSecond: 2 << 20)
             let file = origin.serveFile("big.bin", size: .mebibytes(64))
             try await Fleet.run(timeToLive: "20s", options: ["--minimum-chunk", "8MiB"]) { fleet in
@@ -22,7 +22,7 @@ extension EndToEnd {
                 for name in ["a", "b"] { try await fleet.startWorker(name, slots: 2) }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask {
-                        // The fault itself: a second of each two.
+                        // The fault itself: stopped for one second of every two.
                         while !Task.isCancelled {
                             try slow.signal(SIGSTOP)
                             try? await Task.sleep(for: .seconds(1))
@@ -45,7 +45,8 @@ extension EndToEnd {
             }
         }
 
-        /// What the others are refused is given back to the request that runs (adr/0037): the first one, the trial of a byte, and one part more are served.
+        /// Parts whose requests are refused are given back to the running request (adr/0037). The first request, the trial of a byte, and
+        /// the request for one part are served.
         @Test(arguments: [
             ScriptedOrigin.Misbehaviour.status(403, retryAfter: nil), .status(503, retryAfter: nil),
             .hang(afterBytes: 64 << 10),
@@ -55,7 +56,7 @@ extension EndToEnd {
         ) async throws {
             let origin = try await ScriptedOrigin.start()
             origin.limitRate(bytesPerSecond: 256 << 10)
-            // The holder keeps what it brings in ten seconds: three parts of a mebibyte at least are left.
+            // The holder keeps what it fetches in ten seconds: at least three parts of a mebibyte are left.
             let file = origin.serveFile("slow.bin", size: .mebibytes(6))
             origin.misbehave("/slow.bin", habit, when: .after(3))
             try await Fleet.run { fleet in
@@ -67,7 +68,7 @@ extension EndToEnd {
             }
         }
 
-        @Test func whatAStoppedWorkerNearlyHasIsFetchedTwiceAndItsWritesChangeNothing() async throws {
+        @Test func chunkThatAStoppedWorkerNearlyHasIsFetchedTwiceAndItsWritesChangeNothing() async throws {
             let origin = try await ScriptedOrigin.start()
             let last = origin.serveFile("last.bin", size: .mebibytes(16))
             let others = origin.serveFiles("f", sizes: Array(repeating: .mebibytes(16), count: 6), seed: 7)
@@ -80,7 +81,7 @@ extension EndToEnd {
                 try await origin.waitForRequests("/last.bin", count: 2)
                 try await fleet.waitUntilDurable(2 * held, of: "last.bin", in: "g")
                 try sleeper.signal(SIGSTOP)
-                // The rest reaches its sockets.
+                // The rest arrives in the sleeper's sockets.
                 origin.release("/last.bin")
                 try await fleet.startWorker("awake", slots: 2)
                 let start = ContinuousClock.now
@@ -90,7 +91,7 @@ extension EndToEnd {
                 let metrics = try await fleet.metrics()
                 print("the group ended after \(elapsed), \(metrics)")
                 #expect(metrics["muster_doubles_granted_total"] == 2 && metrics["muster_doubles_won_total"] == 2)
-                // What was doubled, and nothing else: a mebibyte of 112.
+                // Only the doubled bytes came twice: one mebibyte of 112.
                 let sent = ([last] + others).reduce(0) { $0 + origin.bytesSent("/\($1.path)") }
                 #expect(sent <= .mebibytes(112 + 1))
 
@@ -98,7 +99,7 @@ extension EndToEnd {
                 let before = try FileIdentity(path)
                 try sleeper.signal(SIGCONT)
                 try await fleet.check("g", [last] + others)
-                // It has let go of what it lost when it works again.
+                // The sleeper has dropped what it lost when it works again.
                 let next = origin.serveFile("next.bin", size: .kibibytes(64), seed: 9)
                 try await fleet.submit("h", [next])
                 try await fleet.waitForEnd(of: "h")

@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// How often a worker calls the system: of what clocks and other programs do not change, no more than it does today and a margin.
+    /// The system calls of a worker: at most today's number and a margin, of the calls that don't depend on clocks and other programs.
     @Suite struct SystemCalls {
         /// How often each system call was made.
         private struct Counts {
@@ -24,13 +24,13 @@ extension EndToEnd {
                 guard !calls.isEmpty else { throw Unexpected("no system calls in \(summary)") }
             }
 
-            /// All calls of these names, or all.
+            /// The number of calls of these names, or of all calls.
             func callAsFunction(_ names: Substring...) -> Int {
                 names.isEmpty ? calls.values.reduce(0, +) : names.reduce(0) { $0 + calls[$1, default: 0] }
             }
         }
 
-        /// What a worker calls that fetches these files and leaves.
+        /// The system calls of a worker that fetches these files and leaves.
         ///
         /// - Parameter isThere: whether another worker has fetched them before.
         private func count(
@@ -84,11 +84,11 @@ extension EndToEnd {
             )
             // The part is looked for and made; two names: new, file.
             #expect(opened <= 2_300)
-            // Six and a half a file, and one for what a batch makes durable: how many files share a batch depends on the disk.
+            // Six and a half for each file, and one for each sync of a batch: how many files share a batch depends on the disk.
             #expect(looked <= 6_700 + synced * 5 / 4)
             #expect(written <= 1_100)
             #expect(named <= 1_100)
-            // A batch of files shares what makes them durable. How large a batch is depends on the disk; files on their own need two calls each.
+            // The files of a batch share their syncs. How large a batch is depends on the disk; a file on its own needs two calls.
             #expect(synced <= files)
             #expect(asked <= 2_500)
         }
@@ -98,7 +98,7 @@ extension EndToEnd {
             let calls = try await count((0..<files).map { ("\($0)", 16_384) }, isThere: true)
             let (one, all) = (calls("fdatasync"), calls("fsync", "fdatasync", "syncfs"))
             print("\(files) files that are there: synced \(one) by themselves, \(all) in all")
-            // How many share one depends on the disk; on its own each would need one.
+            // How many files share a sync depends on the disk; on its own, each file would need one.
             #expect(one <= files / 2 && all <= files)
         }
 
@@ -107,7 +107,7 @@ extension EndToEnd {
             let calls = try await count([("big", mebibytes << 20)])
             let (written, read) = (calls("pwrite64"), calls("recvfrom", "read"))
             print("\(mebibytes) MiB: written \(written), read \(read), all \(calls())")
-            // libcurl hands over 16 KiB at a time, and reads up to 256 KiB: what is there by then, which depends on the sender.
+            // libcurl hands over 16 KiB at a time, and reads up to 256 KiB: as much as has arrived by then, which depends on the sender.
             #expect(written <= 72 * mebibytes)
             #expect(read <= 16 * mebibytes)
         }

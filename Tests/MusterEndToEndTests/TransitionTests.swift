@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// What happens when: a task in each state, and what befalls the fleet. Every cell of the product's table.
+    /// Every cell of the product's table: a task in each state, and each fault of the fleet.
     @Suite struct Transitions {
         /// A row of the table.
         enum Fault: CaseIterable, Sendable {
@@ -18,7 +18,7 @@ extension EndToEnd {
             case databaseRestarted
             case powerCut
 
-            /// Of the workers' sessions: only where somebody has to miss a worker it is short.
+            /// The time to live of the workers' sessions: short only where a worker has to be missed.
             var timeToLive: String {
                 switch self {
                 case .workerKilled, .workerAsleep, .powerCut: "3s"
@@ -50,7 +50,7 @@ extension EndToEnd {
                 case .coordinatorKilled:
                     let coordinator = await fleet.coordinators[0]
                     try await fleet.kill(coordinator.process)
-                    // Nobody is there to be told, and the worker goes on.
+                    // There is no coordinator to report to, and the worker goes on.
                     board.origin.release("/fetching")
                     try await board.origin.waitUntil("/fetching", bytesSent: Board.size)
                     try await fleet.startCoordinator(port: coordinator.port)
@@ -67,17 +67,17 @@ extension EndToEnd {
     }
 }
 
-/// One group for each state that a task may be in, all of them in it at one time.
+/// One group for each state that a task may be in, all at the same time.
 private struct Board {
     static let size = Int64.mebibytes(3)
     private static let held = Int64.kibibytes(512)
     private static let chunks = 3
 
-    /// Where the tasks that are being fetched, paused and cancelled have begun.
+    /// The origin of the tasks that are being fetched, paused and cancelled.
     let origin: ScriptedOrigin
-    /// Where the queued task waits for.
+    /// The paused origin that the queued task waits for.
     private let closed: ScriptedOrigin
-    /// Where the large file comes from whose digests take a while.
+    /// The origin of the large file, whose digests take a while.
     private let nginx: NginxServer
     private let directory: TemporaryDirectory
     private let fetching: WantedFile
@@ -114,7 +114,7 @@ private struct Board {
             path: "finalizing", url: nginx.url + "/finalizing", sha256: try FileDigest.sha256(large))
     }
 
-    /// Brings each task into its state; that of being finalized, which passes, comes last.
+    /// Brings each task into its state; finalizing comes last, since it passes.
     func setUp(_ fleet: Fleet) async throws {
         _ = try await fleet.muster(["origins", "set", closed.url(""), "--pause-until", "1h"])
         for file in [queued, fetching, paused, cancelled] { try await fleet.submit(file.path, [file]) }
@@ -137,12 +137,12 @@ private struct Board {
         }
     }
 
-    /// What is right whatever has happened.
+    /// Checks what holds after every fault.
     func check(_ fleet: Fleet, after fault: EndToEnd.Transitions.Fault) async throws {
         try await fleet.waitForEnd(of: "finalizing")
         origin.release("/fetching")
         try await fleet.waitForEnd(of: "fetching")
-        // I16: all that had come was durable, so that nothing is fetched twice; but what a sleeper's sockets hold is lost.
+        // I16: all bytes that had come were durable, so none is fetched twice; but the bytes in a sleeper's sockets are lost.
         if fault != .workerAsleep { #expect(origin.bytesSent("/fetching") == Self.size) }
 
         let client = await fleet.client()

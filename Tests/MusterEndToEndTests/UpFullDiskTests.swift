@@ -5,10 +5,10 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// `muster up` whose disk is full to the last byte, also of what was kept for its database.
+    /// `muster up` on a disk that is full to the last byte, including the room that was kept for its database.
     @Suite(.enabled(if: TemporaryMount.isPermitted))
     struct UpFullDisk {
-        @Test func whatTheDatabaseLacksIsToldOnTheTerminalAndToThoseWhoAsk() async throws {
+        @Test func lackOfRoomForTheDatabaseIsToldOnTheTerminalAndInAnswers() async throws {
             let disk = try TemporaryMount(mebibytes: 240)
             let scratch = try TemporaryDirectory()
             let environment: [String: String?] = [
@@ -28,7 +28,7 @@ extension EndToEnd {
 
             let lack = "the disk is full: the private database in \(disk.path.appending("data/pg"))"
             try await eventually("the end of the database's room") {
-                // What is given back to the database is taken as well.
+                // The room that is given back to the database is filled as well.
                 try? disk.fill(leaving: 0)
                 return try await muster("add", "h\(UInt64.random(in: 0 ... .max))", "http://127.0.0.1:1/a")
                     .standardError.contains(lack)

@@ -50,7 +50,7 @@ extension EndToEnd {
                 try await fleet.waitForEnd(of: "g")
                 try await fleet.check("g", files)
                 #expect(try await self.sessions(of: fleet) == sessions, "a session has expired")
-                // But for single bytes, by which a worker sees whether a file can be had again (adr/0033).
+                // Except for single bytes, by which a worker checks whether a file can be had again (adr/0033).
                 #expect((total...total + 32).contains(sent()), "bytes were fetched twice")
             }
         }

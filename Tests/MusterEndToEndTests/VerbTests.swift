@@ -11,7 +11,7 @@ extension EndToEnd {
         private static let held = Int64.kibibytes(512)
         private static let size = Int64.mebibytes(3)
 
-        /// A group of one file that has arrived and one that is held half-way.
+        /// Makes a group of one file that has arrived and another that is held half-way.
         private func half(_ origin: ScriptedOrigin, _ fleet: Fleet) async throws -> [WantedFile] {
             let files = [
                 origin.serveFile("small", size: 5_000, seed: 7), origin.serveFile("large", size: Self.size, seed: 8),

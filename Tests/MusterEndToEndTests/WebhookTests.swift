@@ -8,7 +8,7 @@ import Testing
 extension EndToEnd {
     /// Deliveries of events by real coordinators to real receivers.
     @Suite struct Webhooks {
-        /// Other people's programs take what Muster sends: PyPI's `standardwebhooks` and `cloudevents`.
+        /// Independent programs accept what Muster sends: PyPI's `standardwebhooks` and `cloudevents`.
         @Test(.enabled(if: PythonPackages.interpreter() != nil, "deploy/test.sh installs the packages"))
         func otherPeoplesVerifierAcceptsDeliveriesAndRefusesForgedOnes() async throws {
             let python = try #require(PythonPackages.interpreter())
@@ -66,7 +66,7 @@ extension EndToEnd {
                 }
                 let events = try await survivor.events(after: 0, limit: 1_000).items
                 #expect(Set(delivered.map(\.event)) == Set(events.map(\.id)) && events.count == count)
-                // A 500 and its retry are two; what was under way when its coordinator died is sent again.
+                // A 500 and its retry are two tries; a delivery that was under way when its coordinator died is sent again.
                 let seen = Dictionary(grouping: receiver.deliveries, by: \.id)
                 #expect(Set(seen.keys) == Set(events.map(\.id)))
                 let again = seen.values.reduce(0) { $0 + $1.filter { $0.answer != .status(500) }.count - 1 }
@@ -78,7 +78,7 @@ extension EndToEnd {
             await receiver.stop()
         }
 
-        /// What is private to the coordinator's network can't be had by way of a subscription.
+        /// A subscription gives no access to private addresses of the coordinator's network.
         @Test func privateAddressIsRefusedUnlessItIsAllowed() async throws {
             let receiver = try await WebhookReceiver.start()
             for (options, isAllowed) in [

@@ -5,7 +5,7 @@ import MusterTestSupport
 import SystemPackage
 import Testing
 
-/// Other people's check of what receivers get: PyPI's `standardwebhooks` and `cloudevents`.
+/// An independent check of what receivers get: PyPI's `standardwebhooks` and `cloudevents`.
 enum WebhookVerifier {
     /// One line of what the verifier reads.
     static func line(_ delivery: WebhookReceiver.Delivery, secret: String) throws -> String {
@@ -16,7 +16,7 @@ enum WebhookVerifier {
         return String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
     }
 
-    /// What the verifier says to each line.
+    /// The verifier's answer to each line.
     static func run(_ lines: [String], by python: FilePath) async throws -> [String] {
         let process = try await TestProcess.start(
             python, arguments: ["-c", verifier], input: .text(lines.joined(separator: "\n") + "\n"))

@@ -12,7 +12,7 @@ extension EndToEnd {
         /// Every response stops after so many bytes until it is released.
         private static let held = Int64.kibibytes(512)
 
-        /// A worker holds a file of several chunks half-way, all of it durable; returns how many requests that took.
+        /// Has a worker hold a file of several chunks half-way, all of it durable. Returns the number of requests that this took.
         private func fetchHalf(
             of file: WantedFile,
             from origin: ScriptedOrigin,
@@ -27,7 +27,7 @@ extension EndToEnd {
             return chunks
         }
 
-        /// Nobody could wait for such a session to expire.
+        /// The session lives for longer than the test, so that `up` can't be helped by its expiry.
         @Test func upGoesOnAtOnceWithWhatAKilledWorkerHeld() async throws {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("big.bin", size: .mebibytes(2))
@@ -108,7 +108,7 @@ extension EndToEnd {
                     try await fleet.kill(worker)
                     try await origin.waitForOpenConnections(atMost: 0)
                     let sent = files.reduce(0) { $0 + origin.bytesSent("/\($1.path)") }
-                    // What was sent and is not durable by now may be fetched again, and nothing else.
+                    // The bytes that were sent and are not durable by now may be fetched again, and no others.
                     lost = sent - (try await fleet.client().group("g").bytes.done)
                     worker = try await fleet.startWorker("w\(round)", slots: 8)
                 }
@@ -125,7 +125,7 @@ extension EndToEnd {
             let origin = try await ScriptedOrigin.start()
             let file = origin.serveFile("late.bin", size: size)
             try await Fleet.run(timeToLive: "3s") { fleet in
-                // Nothing but the chunks is asked for.
+                // Only the chunks are requested.
                 try await fleet.knowOrigins()
                 let sleeper = try await fleet.startWorker("sleeper")
                 let chunks = size > .mebibytes(1) ? 4 : 1
@@ -150,7 +150,7 @@ extension EndToEnd {
                 #expect(try FileIdentity(path) == before)
                 try await fleet.check("g", [file])
 
-                // It is a good worker again.
+                // The sleeper is a good worker again.
                 let next = origin.serveFile("next.bin", size: .kibibytes(64), seed: 9)
                 try await fleet.submit("h", [next])
                 try await fleet.waitForEnd(of: "h")
@@ -161,14 +161,14 @@ extension EndToEnd {
     }
 }
 
-/// What tells that a file is still the same, untouched.
+/// The identity of a file, by which a test sees that it is untouched: inode, size and modification time.
 struct FileIdentity: Hashable {
     private let inode: UInt64
     private let size: Int64
     private let seconds: Int
     private let nanoseconds: Int
 
-    /// Of the file at a path.
+    /// The identity of the file at a path.
     init(_ path: FilePath) throws {
         var status = stat()
         guard lstat(path.string, &status) == 0 else { throw Errno(rawValue: errno) }

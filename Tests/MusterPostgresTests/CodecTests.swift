@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// What the server itself understands by a bound value.
+    /// The text that the server makes of a bound value.
     private func text(_ value: some PostgresEncodable) async throws -> String {
         let rows = try await connection.query("SELECT \(value)::text AS value")
         return try #require(rows.first).decode("value")
@@ -38,7 +38,7 @@ import Testing
         try await check([Duration.zero, .microseconds(-1), .seconds(1_000_000_000)])
     }
 
-    @Test func closedTextsComeBackAndOthersAreRefusedWithThemselves() async throws {
+    @Test func textsOfAClosedSetComeBackAndOthersAreNamedInTheRefusal() async throws {
         try await check([Tide.low, .high])
         try await check([[Tide](), [.high, .low]])
         try await check([UInt32.min, .max])
@@ -221,7 +221,7 @@ import Testing
     }
 }
 
-/// A closed set.
+/// A closed set of texts.
 private enum Tide: String, PostgresText {
     case low, high
 }

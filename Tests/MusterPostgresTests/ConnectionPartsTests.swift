@@ -109,7 +109,7 @@ import Testing
     @Test(arguments: [
         ("could not write init file", false), ("could not find tuple for index 5", true),
     ])
-    func whatCanNotBeWrittenIsNoDamage(message: String, isDamage: Bool) {
+    func failureToWriteIsNoDamage(message: String, isDamage: Bool) {
         let error = PostgresError.connection(.init(kind: .unreachable, message: message, sqlState: .other("XX000")))
         #expect(error.isDamage == isDamage)
     }

@@ -118,7 +118,7 @@ import Testing
 
     @Test func cancellationNeverHitsTheNextStatement() async throws {
         for round in 0..<150 {
-            // Cancelled at about the time when it ends, earlier or later, hence also while the request is on its way.
+            // Cancelled around the end of the statement, so that it sometimes ends while the cancel request is on its way.
             let first = Task { try await connection.query("SELECT pg_sleep(\(Double(round % 10) / 10_000))") }
             while try await other.query("SELECT 1").isEmpty {}
             first.cancel()
@@ -277,7 +277,7 @@ import Testing
             }
         }
         let rows = try await connection.query("SELECT count(*) AS count FROM pg_prepared_statements")
-        // Evicted ones go when the next is prepared, hence one more than the limit may be there.
+        // An evicted statement is deallocated when the next is prepared, so there may be one more than the limit.
         #expect(try #require(rows.first).decode("count", as: Int.self) <= 5)
     }
 
@@ -300,7 +300,7 @@ import Testing
         #expect(sum == 20_100)
     }
 
-    /// Far more blocked connections than Swift's pool has threads: the one that frees them must still get its turn.
+    /// Far more connections are blocked than Swift's pool has threads. The connection that frees them must still get its turn.
     @Test func waitingConnectionsHoldUpNoThreadOfSwift() async throws {
         let key = Int64(try #require(await connection.backendPID))
         try await connection.query("SELECT pg_advisory_lock(\(key))")

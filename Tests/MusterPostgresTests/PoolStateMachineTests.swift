@@ -80,11 +80,11 @@ import Testing
         #expect(machine.openFailed(id(1), .temporary, now: start, random: 1) == .wake([]))
         #expect(machine.ask(first, now: start) == .wait(until: start + .seconds(1)))
         #expect(machine.ask(second, now: start) == .wait(until: nil))
-        // Not even when the time has come may the second go before the first.
+        // Even after the delay, the second ticket may not overtake the first.
         let later = start + .seconds(1)
         #expect(machine.ask(second, now: later) == .wait(until: nil))
         #expect(machine.ask(first, now: later) == .open(id(2)))
-        // While one tries, nobody else does; when it fails, the delay doubles.
+        // While one ticket tries, no other does; when it fails, the delay doubles.
         #expect(machine.ask(second, now: later) == .wait(until: nil))
         #expect(machine.openFailed(id(2), .temporary, now: later, random: 1) == .wake([second]))
         #expect(machine.ask(first, now: later) == .wait(until: later + .seconds(2)))
@@ -158,7 +158,7 @@ import Testing
         #expect(machine.isDrained)
     }
 
-    /// Random histories: never more connections than allowed, nobody is both idle and waited for, nothing is lost.
+    /// Random histories: there are never more connections than allowed, no ticket waits beside an idle connection, and no ticket is lost.
     @Test(arguments: UInt64(0)..<200) func randomHistoriesKeepTheRules(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var machine = Self.machine(maximum: Int.random(in: 1...4, using: &random))
@@ -232,7 +232,7 @@ import Testing
         }
 
         for _ in 0..<300 { step(stopping: false) }
-        // Once faults stop everybody is served.
+        // Once faults stop, every ticket is served.
         for _ in 0..<3_000 where !(askers.isEmpty && sleepers.isEmpty) { step(stopping: true) }
         #expect(askers.isEmpty && sleepers.isEmpty, "seed \(seed)")
     }

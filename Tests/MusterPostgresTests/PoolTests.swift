@@ -57,7 +57,7 @@ import Testing
                     group.addTask {
                         try await pool.withConnection { _ in order.withLock { $0.append(number) } }
                     }
-                    // The next asks only when this one stands in the queue.
+                    // The next task asks only when this task is in the queue.
                     while pool.waiterCount <= number { await Task.yield() }
                 }
             }
@@ -118,7 +118,7 @@ import Testing
             before = await connection.backendPID
         }
         #expect(try await pool.query("SELECT 1 FROM left_open").isEmpty)
-        // The connection was worth keeping.
+        // The pool kept the connection.
         let after = try await pool.withConnection { await $0.backendPID }
         #expect(before == after)
         await pool.shutdown()
@@ -210,7 +210,7 @@ import Testing
         await pool.shutdown()
     }
 
-    @Test func unreachableServerIsTheReasonGivenAtTheDeadlineAndToldOnce() async throws {
+    @Test func unreachableServerIsTheReasonGivenAtTheDeadlineAndLoggedOnce() async throws {
         let log = RecordedLog()
         let pool = PostgresPool(PostgresConfiguration("host=/nonexistent user=x"), logger: log.logger)
         await withTaskGroup { group in
@@ -231,7 +231,7 @@ import Testing
     }
 }
 
-/// Tests that stop their server, on one of their own.
+/// Tests that stop their server; each has a server of its own.
 @Suite(.serialized) struct RestartTests {
     @Test func poolAndListenerSurviveACrashOfTheServer() async throws {
         let cluster = try TestCluster()

@@ -10,7 +10,7 @@ final class TestCluster: Sendable {
         case notStarted(String)
     }
 
-    /// The cluster of tests that do no harm to others.
+    /// The cluster that tests share if they don't disturb each other.
     static func shared() throws -> TestCluster {
         try sharedResult.get()
     }
@@ -87,7 +87,7 @@ final class TestCluster: Sendable {
         PostgresConfiguration("host=\(directory) user=\(user) dbname=postgres \(more)")
     }
 
-    /// Makes a schema of its own and a configuration that works in it.
+    /// Makes a new schema, and returns a configuration that works in it.
     func schema() async throws -> PostgresConfiguration {
         let number = Self.schemas.withLock { number in
             number += 1
@@ -145,7 +145,7 @@ final class TestCluster: Sendable {
         """
 }
 
-/// What an operation threw, for errors that tests look into.
+/// The error that an operation threw, for tests that inspect it; nil if it threw none.
 func failure<R>(of operation: () async throws -> R) async -> (any Error)? {
     do {
         _ = try await operation()

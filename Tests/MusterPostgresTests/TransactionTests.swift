@@ -123,7 +123,7 @@ import Testing
         }
         #expect(try await amount(1) == 102)
         #expect(try await amount(2) == 102)
-        // On a machine that is slow, a time limit may end one that waits, too.
+        // On a slow machine a time limit may end a waiting transaction too.
         #expect(await meeting.arrivals >= 3)
         await pool.shutdown()
     }
@@ -143,7 +143,7 @@ import Testing
             }
             try await group.waitForAll()
         }
-        // One after the other: the second sees the 200 of the first.
+        // The result is as if one ran after the other: the second sees the 200 of the first.
         let amounts = [try await amount(1), try await amount(2)]
         #expect(amounts.sorted() == [200, 300])
         #expect(await meeting.arrivals > 2)
@@ -251,7 +251,7 @@ import Testing
     }
 }
 
-/// Holds the first callers until so many are there; later ones pass.
+/// Holds callers until `parties` of them have arrived; later callers pass.
 actor Meeting {
     private let parties: Int
     private(set) var arrivals = 0

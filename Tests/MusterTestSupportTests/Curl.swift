@@ -1,15 +1,15 @@
 import MusterTestSupport
 import SystemPackage
 
-/// The `curl` program, as a client that speaks TLS and HTTP/2, of which tests have to see what they do to it.
+/// The `curl` program: a client that speaks TLS and HTTP/2, and shows the tests what it received.
 struct Curl {
-    /// What a run of it ended with.
+    /// The result of a run.
     struct Answer {
         let exit: TestProcess.Exit
         /// The heads of all responses, one after the other.
         let heads: String
         let body: [UInt8]
-        /// What it said of what it did.
+        /// The verbose log and the error messages of curl.
         let log: String
 
         /// The head of the last response.
@@ -48,7 +48,7 @@ struct Curl {
 
     struct NotInstalled: Error {}
 
-    /// The bytes of a file; none if there is none, since curl makes none without a body.
+    /// The bytes of a file; empty if there is no file, since curl makes none without a body.
     static func read(_ path: FilePath) throws -> [UInt8] {
         let file: FileDescriptor
         do {

@@ -32,7 +32,7 @@ import Testing
 }
 
 @Suite struct ObservedTests {
-    @Test func everybodyWhoWaitsIsWokenByTheChange() async throws {
+    @Test func everyWaiterIsWokenByTheChange() async throws {
         let number = Observed(0)
         try await withThrowingTaskGroup(of: Int.self) { group in
             for limit in 1...50 {
@@ -52,7 +52,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await waiting.value }
     }
 
-    @Test func waitInVainNamesWhatItWaitedFor() async throws {
+    @Test func waitThatTimesOutNamesWhatItWaitedFor() async throws {
         let number = Observed(5)
         let error = try await #require(throws: TimedOut.self) {
             try await number.wait(for: "six", limit: .milliseconds(20)) { $0 == 6 }

@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 
 @Suite(.enabled(if: Curl.isInstalled)) struct HostileGalleryTests {
-    /// What curl ends with, given one URL and no more than one request beside redirects.
+    /// The outcome of a fetch by curl, given one URL and no more than one request beside redirects.
     private func fetch(
         _ exhibit: HostileGallery.Exhibit, _ gallery: HostileGallery
     ) async throws
@@ -19,7 +19,7 @@ import Testing
         return exhibit.outcome(digest: answer.exit == .exited(0) ? FileDigest.sha256(answer.body) : nil)
     }
 
-    @Test func everyRowHangsThere() async throws {
+    @Test func galleryHasEveryRow() async throws {
         let plain = try await HostileGallery.start(size: 1000)
         let http2 = try await HostileGallery.start(transport: .h2, size: 1000)
         let exhibits = plain.exhibits + http2.exhibits
@@ -34,9 +34,9 @@ import Testing
     @Test(arguments: ScriptedOrigin.Transport.allCases)
     func exhibitsDoWhatTheirLabelsSay(transport: ScriptedOrigin.Transport) async throws {
         let gallery = try await HostileGallery.start(transport: transport, size: 100_000)
-        // What a program does not see that does not look for it: here, curl.
+        // Exhibits that curl does not notice, because it does not look for their fault.
         let unseen: Set = ["states-another-digest"]
-        // The curl of Debian 12 cannot use a connection again that it has opened by prior knowledge.
+        // The curl of Debian 12 cannot reuse a connection that it has opened by prior knowledge.
         let beyondCurl = transport == .h2c ? 20...22 : 0...0
         for exhibit in gallery.exhibits
         where !exhibit.isSlow && !unseen.contains(exhibit.name) && !beyondCurl.contains(exhibit.row) {

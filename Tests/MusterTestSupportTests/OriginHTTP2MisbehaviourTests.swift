@@ -2,7 +2,7 @@ import MusterTestSupport
 import SystemPackage
 import Testing
 
-/// What an origin does wrong by HTTP/2, with and without TLS, as `curl` sees it.
+/// Misbehaviour of an origin by HTTP/2, with and without TLS, as `curl` sees it.
 @Suite(.enabled(if: Curl.isInstalled)) struct OriginHTTP2MisbehaviourTests {
     private static let content = ScriptedOrigin.Content.seeded(seed: 9, size: 1000)
     private static let file = ScriptedOrigin.File(content, etag: "\"v1\"")
@@ -25,8 +25,8 @@ import Testing
         return (answer, origin.requests.first)
     }
 
-    /// Whether these are the first ten bytes of the range, or fewer: curl drops what it has read together with the news that
-    /// the stream has ended.
+    /// Whether these are the first ten bytes of the range, or fewer: curl drops bytes that it reads together with the end of
+    /// the stream.
     private func isBeginning(_ bytes: [UInt8]) -> Bool {
         Self.content.bytes(in: 100..<110).starts(with: bytes)
     }
@@ -54,7 +54,7 @@ import Testing
         #expect(isBeginning(abrupt.body))
     }
 
-    @Test func goAwayMakesTheNextRequestComeByAnotherConnection() async throws {
+    @Test func requestAfterGoAwayUsesAnotherConnection() async throws {
         let origin = try await ScriptedOrigin.start(["/a": Self.file, "/b": Self.file], transport: .h2)
         origin.misbehave("/a", .goAway(afterBytes: 0, isFinished: true))
         let ca = try #require(origin.caFile?.string)
@@ -67,7 +67,7 @@ import Testing
     @Test(arguments: [ScriptedOrigin.Transport.h2, .h2c])
     func framingThatLiesIsMalformed(transport: ScriptedOrigin.Transport) async throws {
         for lie in [ScriptedOrigin.Misbehaviour.surplus(bytes: 5), .contentLengthOff(by: -5)] {
-            // Else curl has left before the surplus comes.
+            // Otherwise curl leaves before the surplus comes.
             let answer = try await ranged(lie, over: transport, "--ignore-content-length").answer
             #expect(answer.exit == .exited(92) && answer.log.contains("PROTOCOL_ERROR"), "\(answer.log)")
         }
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: ScriptedOrigin.Transport.allCases)
-    func whatATransportDoesNotHaveIsNotPlayed(transport: ScriptedOrigin.Transport) async throws {
+    func misbehaviourThatATransportLacksIsNotPlayed(transport: ScriptedOrigin.Transport) async throws {
         let misbehaviours: [ScriptedOrigin.Misbehaviour] = [
             .closeDelimited, .transferEncodingAndContentLength, .garbage("x"), .resetStream(afterBytes: 0, code: 2),
             .goAway(afterBytes: 0, isFinished: true), .uncleanClose(afterBytes: 0), .requires(.clientCertificate),
@@ -123,7 +123,7 @@ import Testing
         #expect(isBeginning(answer.body))
     }
 
-    @Test func goodbyeOfTLSIsLeftOut() async throws {
+    @Test func closeNotifyOfTLSIsLeftOut() async throws {
         let origin = try await ScriptedOrigin.start(["/a": Self.file], transport: .tls)
         origin.misbehave("/a", .uncleanClose(afterBytes: 10), when: .first(1))
         origin.misbehave("/a", .truncated(afterBytes: 10), when: .after(1))

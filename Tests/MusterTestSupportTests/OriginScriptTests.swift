@@ -1,7 +1,7 @@
 import MusterTestSupport
 import Testing
 
-/// What depends on more than the response: on connections, on what went before, on what the client brings, on chance.
+/// Scripts that depend on connections, on earlier requests, on what the client sends, or on chance.
 @Suite struct OriginScriptTests {
     private static let content = ScriptedOrigin.Content.seeded(seed: 9, size: 1000)
     private static let file = ScriptedOrigin.File(content, etag: "\"v1\"")
@@ -62,14 +62,14 @@ import Testing
         await origin.stop()
     }
 
-    /// How a connection ends that nothing is sent to and nothing comes from; nil is a clean close.
+    /// How a connection ends on which neither side sends anything; nil for a clean close.
     private func silence(of origin: ScriptedOrigin) async -> String? {
         do {
             let client = try await RawClient.connect(origin)
             let received = try await client.received.wait(for: "the end") { $0.isClosed }
             return received.bytes.isEmpty ? received.failure : received.text
         } catch {
-            // A reset may be faster than the news that the connection stands.
+            // A reset may come before the connection is reported as established.
             return "\(error)"
         }
     }
@@ -168,7 +168,7 @@ import Testing
         await picky.stop()
     }
 
-    @Test func requirementsAreAskedFor() async throws {
+    @Test func requirementsAreEnforced() async throws {
         let requirements: [(ScriptedOrigin.Requirement, String)] = [
             (.basic(user: "u", password: "p:w"), "Authorization: Basic dTpwOnc="),
             (.header(.init("X-Key", "k")), "x-key: k"),

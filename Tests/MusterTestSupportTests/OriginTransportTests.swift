@@ -7,7 +7,7 @@ import Testing
     private static let content = ScriptedOrigin.Content.seeded(seed: 3, size: 300_001)
     private static let file = ScriptedOrigin.File(content, etag: "\"v1\"")
 
-    /// What curl needs for an origin, beside the URL.
+    /// Gets a path of an origin, with the options that curl needs for its transport.
     private func get(_ origin: ScriptedOrigin, _ path: String = "/a", _ more: String...) async throws -> Curl.Answer {
         let ca = origin.caFile?.string ?? "/nonexistent"
         let prior = origin.transport == .h2c ? ["--http2-prior-knowledge"] : []
@@ -62,7 +62,7 @@ import Testing
         await origin.stop()
     }
 
-    @Test func strangerIsTrustedByItsOwnAuthority() async throws {
+    @Test func certificateOfAnotherAuthorityIsTrustedWithThatAuthority() async throws {
         let origin = try await ScriptedOrigin.start(["/a": Self.file], transport: .tls, identity: .otherAuthority)
         let ca = try #require(origin.certificates?.otherCAFile.string)
         #expect(try await Curl.get(origin.url("/a"), "--cacert", ca).body == Self.content.allBytes)
@@ -142,7 +142,7 @@ import Testing
             origin.misbehave("/a", .hangBeforeHeaders)
             async let answer = get(origin)
             try await origin.waitForRequests("/a", count: 1)
-            // A client that never says a word of TLS.
+            // A client that never begins the TLS handshake.
             let mute = try await RawClient.connect(origin)
             try await origin.waitForConnections(atLeast: 2)
             await origin.stop()

@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func stoppedProcessGoesOnWhenItIsContinued() async throws {
-        // A shell that has a trap may have begun to read before it looks at what has come.
+        // There is no trap, because a shell with a trap may block in `read` before it handles the signal.
         let process = try await shell("echo up; read -r line", input: .open)
         try await process.waitForLine(containing: "up")
         try process.signal(SIGSTOP)

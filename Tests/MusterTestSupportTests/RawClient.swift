@@ -4,8 +4,8 @@ import NIOPosix
 import NIOSSL
 import SystemPackage
 
-/// A TCP client that sends what it is told to and keeps all that comes back, since a client that understands HTTP would
-/// hide what an origin does wrong.
+/// A TCP client that sends the given text and keeps all bytes that come back. A client that understands HTTP would hide
+/// the faults of an origin.
 final class RawClient: Sendable {
     /// What has arrived.
     struct Received: Sendable {

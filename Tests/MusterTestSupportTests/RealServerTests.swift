@@ -3,7 +3,7 @@ import MusterTestSupport
 import SystemPackage
 import Testing
 
-/// The servers that others have written start, serve what they are given, and leave nobody behind.
+/// Third-party servers start, serve their files, and leave no process behind.
 @Suite(.enabled(if: Curl.isInstalled)) struct RealServerTests {
     private static let content = ScriptedOrigin.Content.seeded(seed: 4, size: 200_000)
 
@@ -35,7 +35,7 @@ import Testing
 
     private func checkEnd(_ server: RealServer) async throws {
         let processes = server.processIDs
-        // Those of connections that are over may end by themselves.
+        // Processes of closed connections may have ended by themselves.
         #expect(processes.contains { ProcessTree.isAlive($0) })
         try await server.stop()
         for process in processes { try await ProcessTree.waitForEnd(of: process) }
@@ -115,7 +115,7 @@ import Testing
         #expect(answer.body == Self.content.allBytes, "\(answer.log)\n\(squid.log)")
         #expect(origin.requests.first?.header("Via")?.contains("squid") == true)
         let tunnelled = try await Curl.get(origin.url("/a"), "-x", squid.url, "-p")
-        // Squid's own default is that tunnels lead to port 443 alone, which is not in a configuration of our own.
+        // Squid's default configuration allows tunnels to port 443 only; ours does not restrict them.
         #expect(tunnelled.body == Self.content.allBytes, "\(tunnelled.log)\n\(squid.log)")
         try await checkEnd(squid)
         await origin.stop()
@@ -144,7 +144,7 @@ import Testing
         try await checkEnd(server)
     }
 
-    @Test(.enabled(if: SSHServer.isInstalled)) func sshServesToThoseWithAKeyWhoKnowIt() async throws {
+    @Test(.enabled(if: SSHServer.isInstalled)) func sshServesOnlyClientsThatHaveAKeyAndKnowTheHost() async throws {
         let root = try root()
         let server = try await SSHServer.start(root: root.path)
         let whole = try await sftp(server, key: server.keyFile, knownHosts: server.knownHostsFile)

@@ -1,7 +1,7 @@
 import MusterTestSupport
 import Testing
 
-/// Each misbehaviour as the bytes that arrive: a test that relies on one has to know that it happens.
+/// Each misbehaviour as the bytes that arrive: tests that rely on a misbehaviour have to know that it happens.
 @Suite struct ScriptedOriginMisbehaviourTests {
     private typealias Misbehaviour = ScriptedOrigin.Misbehaviour
     private static let content = ScriptedOrigin.Content.seeded(seed: 9, size: 1000)

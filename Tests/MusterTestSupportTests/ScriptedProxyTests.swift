@@ -47,7 +47,7 @@ import Testing
         await origin.stop()
     }
 
-    @Test func refusesWhatItIsToldToAndWhatIsElsewhere() async throws {
+    @Test func refusesUnknownHostsAndEverythingWhenTold() async throws {
         let proxy = try await ScriptedProxy.start()
         #expect(try await Curl.get("http://elsewhere.test/", "-x", proxy.url).head.contains(" 502 "))
         proxy.refuse(with: 503)

@@ -10,9 +10,9 @@ struct AttendanceTests {
     private static let probe = APIRequest(
         method: "GET", url: "http://one/healthz", headers: [], body: .none, timeout: .seconds(4), manner: .probe)
 
-    /// Attends to a change at a server that is there all the while.
+    /// The attendance of a change at a server whose probe always answers.
     ///
-    /// - Parameter answer: what it says to a request with this number, counted from 1.
+    /// - Parameter answer: The server's answer to the change's n-th request, counted from 1.
     private static func attendance(
         _ answer: @escaping @Sendable (Int) async throws -> APIResponse
     ) -> Attendance {
@@ -38,7 +38,7 @@ struct AttendanceTests {
         }
     }
 
-    /// The connection stays open, and the server is there.
+    /// The connection stays open, and the probe is answered.
     @Test func changeWhoseAnswerIsLostIsAskedForOnceMore() async throws {
         let attendance = Self.attendance { number in
             if number == 1 { try await Task.sleep(for: .seconds(3_600)) }
@@ -48,8 +48,8 @@ struct AttendanceTests {
         #expect(try await attendance.answer(to: Self.request).status == 200)
     }
 
-    /// It waits for the lock that the first one has, in vain.
-    @Test func repetitionThatCannotBeDoneNowIsNoAnswer() async throws {
+    /// The repetition fails because the first request still holds the lock.
+    @Test func busyAnswerToARepetitionIsIgnored() async throws {
         let isRefused = AsyncStream.makeStream(of: Void.self)
         let attendance = Self.attendance { number in
             guard number == 1 else {
@@ -62,7 +62,7 @@ struct AttendanceTests {
         #expect(try await attendance.answer(to: Self.request).status == 200)
     }
 
-    /// The server is there all the while: what ends without an answer may have been done.
+    /// The probe is answered all the while, and a repetition without an answer may have been done.
     @Test func repetitionThatIsCutIsSentAgain() async throws {
         let isCut = AsyncStream.makeStream(of: Void.self)
         let attendance = Self.attendance { number in
@@ -79,7 +79,7 @@ struct AttendanceTests {
         #expect(try await attendance.answer(to: Self.request).status == 200)
     }
 
-    /// A long list is no exception, once the server takes nothing of it any more.
+    /// A streamed list is repeated too, once the server has stopped reading it.
     @Test func listWhoseAnswerIsLostIsSentOnceMore() async throws {
         let taken = Mutex(0)
         let attendance = Attendance(
@@ -100,13 +100,13 @@ struct AttendanceTests {
         #expect(taken.withLock(\.self) == 6)
     }
 
-    @Test func failureOfTheOnlyRequestIsTold() async {
+    @Test func failureOfTheOnlyRequestIsThrown() async {
         let attendance = Attendance(
             send: { _ in throw Unreachable("reset") }, probe: Self.probe, patience: .seconds(4))
         await #expect(throws: Unreachable.self) { try await attendance.answer(to: Self.request) }
     }
 
-    /// A server that is stopped with a change would be waited for until the time of that is over.
+    /// Without the probe, the client would wait for a server that stops during a change until the request's timeout.
     @Test func serverThatStopsWithAChangeIsPassedOver() async throws {
         let isStopped = Mutex(false)
         let client = MusterClient(servers: ["http://one", "http://two"], token: nil) { request in

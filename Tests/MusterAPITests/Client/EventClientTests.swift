@@ -15,7 +15,7 @@ private let delivery =
 
 private func page(_ item: String) -> String { #"{"items":["# + item + #"],"next":"z"}"# }
 
-/// What the typed client asks of the log, of its consumers, and of subscriptions and deliveries.
+/// The typed client's requests for the event log, its consumers, subscriptions and deliveries.
 struct EventClientTests {
     /// Asks a server that answers with `answer`. Returns the request line, the body and the result.
     private func ask<Result: Sendable>(
@@ -47,9 +47,9 @@ struct EventClientTests {
         #expect(moved.result.position == 7 && moved.result.behind == 3)
     }
 
-    /// A request that may be held back is given the time for it, and what an answer takes beyond that.
+    /// The timeout of a long poll is its wait plus the time that an answer may take.
     @Test(arguments: [(nil, Duration.seconds(30)), (.seconds(20), .seconds(50))] as [(Duration?, Duration)])
-    func waitingIsNoTimeout(_ wait: Duration?, _ timeout: Duration) async throws {
+    func timeoutIncludesTheWait(_ wait: Duration?, _ timeout: Duration) async throws {
         let script = Script([server: .answer(200, #"{"items":[],"next":0,"log":"l"}"#)])
         _ = try await script.client([server]).consumerEvents("c", wait: wait)
         _ = try await script.client([server]).events(after: 3, wait: wait)
@@ -71,7 +71,7 @@ struct EventClientTests {
         #expect(script.requests.last?.headers.first { $0.name == "Idempotency-Key" }?.value == "i-1")
     }
 
-    @Test func subscriptionIsMadeWithWhatWasSaidAlone() async throws {
+    @Test func subscriptionIsCreatedWithTheGivenFieldsAlone() async throws {
         let secret = "whsec_" + String(repeating: "A", count: 32)
         let answer = subscription.dropLast() + #","secret":"\#(secret)"}"#
         let made = try await ask(String(answer), status: 201) {
@@ -115,7 +115,7 @@ struct EventClientTests {
         #expect(replayed.result.event == "grp-7-1-failed")
     }
 
-    @Test func eventsThatAreKeptNoLongerAreToldByTheirCode() async throws {
+    @Test func expiredEventsAreReportedByTheirCode() async throws {
         let script = Script([server: .problem(Problem(.eventsGone, "the log begins at 9"))])
         await #expect { try await script.client([server]).consumerEvents("c") } throws: {
             ($0 as? Problem)?.code == .eventsGone

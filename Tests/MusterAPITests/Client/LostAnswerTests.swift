@@ -6,10 +6,10 @@ import Testing
 private let one = "http://one:7300"
 private let two = "http://two:7300"
 
-/// What a request comes to that is done, and whose answer is lost (F6): the next server is asked once more.
+/// A request that is done, but whose answer is lost, is repeated at the next server (F6).
 @Suite("Lost answers")
 struct LostAnswerTests {
-    /// Two servers, of which the first does something and never says so.
+    /// Two servers, of which the first does what is asked and never answers.
     private func client(then reaction: Script.Reaction, first: Script.Reaction = .unreachable) -> (MusterClient, Script)
     {
         let script = Script([
@@ -20,7 +20,7 @@ struct LostAnswerTests {
         return (script.client([one, two]), script)
     }
 
-    @Test func removalThatFindsNothingAnyMoreIsDone() async throws {
+    @Test func repeatedRemovalThatFindsNothingIsDone() async throws {
         let (client, script) = client(then: .problem(Problem(.groupNotFound, "no")))
         #expect(try await client.removeGroup("g").files == 3)
         #expect(script.urls.last == "\(two)/v1/removals/g")
@@ -29,7 +29,7 @@ struct LostAnswerTests {
         try await self.client(then: .problem(Problem(.consumerNotFound, "no"))).0.removeConsumer("c")
     }
 
-    /// Nobody has been asked before, or has said anything but that there is nothing.
+    /// A "not found" counts as done only after a lost answer. Here the first server refuses the connection, or the second reports another problem.
     @Test(arguments: [
         (Script.Reaction.refused, Problem(.groupNotFound, "no")), (.unreachable, Problem(.conflict, "no")),
     ])
@@ -40,9 +40,9 @@ struct LostAnswerTests {
         await #expect(throws: refusal) { try await client.removeSubscription("s") }
     }
 
-    /// The answer to the repetition counts nothing of what the first request did.
+    /// The answer to a repetition does not count what the first request changed.
     @Test(arguments: [Script.Reaction.unreachable, .refused])
-    func howManyTasksWereChangedIsSaidByTheOnlyAnswerAlone(first: Script.Reaction) async throws {
+    func changedTasksAreUnknownAfterALostAnswer(first: Script.Reaction) async throws {
         let group =
             #"{"bytes":{"done":0,"total":0,"unknownTasks":0},"bytesPerSecond":0,"changedTasks":0,"#
             + #""createdAt":"2026-01-02T03:04:05.000006Z","etaSeconds":null,"finishedAt":null,"generation":1,"limits":{},"#
@@ -55,7 +55,7 @@ struct LostAnswerTests {
         #expect(try await other.removeTasks(["k"], of: "g").changedTasks == (isLost ? nil : 0))
     }
 
-    @Test func whoGetsNoAnswerKnowsWhetherItMayBeDone() async throws {
+    @Test func lostAnswerSaysWhetherTheChangeMayBeDone() async throws {
         for (first, mayBeDone) in [(Script.Reaction.unreachable, true), (.silent, true), (.refused, false)] {
             let script = Script(["\(one)/healthz": .answer(200, ""), "\(one)/v1": first])
             let failure = await #expect(throws: Unreachable.self) { try await script.client([one]).drain(worker: "w") }

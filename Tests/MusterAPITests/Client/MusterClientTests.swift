@@ -30,7 +30,7 @@ struct MusterClientFailoverTests {
         #expect(script.urls == ["\(one)/v1/workers", "\(two)/v1/workers", "\(two)/v1/workers"])
     }
 
-    @Test func clientsThatAreMadeOfOneKnowWhichServerAnswers() async throws {
+    @Test func derivedClientsShareTheServerThatAnswers() async throws {
         let script = Script([one: .silent, two: .answer(200, emptyPage)])
         let client = script.client([one, two])
         for client in [client.once, client, client.passing { try await $1($0) }] { _ = try await client.workers() }
@@ -61,7 +61,7 @@ struct MusterClientFailoverTests {
         #expect(try #require(script.requests.first?.timeout) <= .seconds(5))
     }
 
-    @Test func whatARequestWaitsForIsAddedToThat() async throws {
+    @Test func longPollAddsItsWaitToTheTimeout() async throws {
         let script = Script([one: .silent, two: .answer(200, #"{"items":[],"next":null}"#)])
         _ = try? await script.client([one, two]).events(after: nil, limit: 1, wait: .seconds(20))
         let request = try #require(script.requests.first)
@@ -69,21 +69,21 @@ struct MusterClientFailoverTests {
         #expect(timeout > .seconds(20) && timeout <= .seconds(25))
     }
 
-    @Test func serversThatAreSilentAreWaitedForWhenNoneAnswersSoon() async throws {
+    @Test func silentServerGetsTheFullTimeoutWhenNoneAnswersSoon() async throws {
         let script = Script([one: .silent, two: .unreachable])
         await #expect(throws: Unreachable.self) { try await script.client([one, two]).workers() }
         #expect(script.urls == ["\(one)/v1/workers", "\(two)/v1/workers", "\(one)/v1/workers"])
         #expect(script.requests.last?.timeout == .seconds(30))
     }
 
-    @Test func oneServerAloneHasAllTheTime() async throws {
+    @Test func onlyServerGetsTheFullTimeout() async throws {
         let script = Script([one: .silent])
         await #expect(throws: Unreachable.self) { try await script.client([one]).workers() }
         #expect(script.requests.map(\.timeout) == [.seconds(30)])
     }
 
     @Test(arguments: [Script.Reaction.silent, .unreachable, .refused])
-    func coordinatorThatIsThereAndBusyIsToldRatherThanOneThatIsNot(reaction: Script.Reaction) async {
+    func busyCoordinatorIsReportedRatherThanAnUnreachableOne(reaction: Script.Reaction) async {
         let busy = Problem(.busy, "a group is locked")
         for servers in [[one, two], [two, one]] {
             let script = Script([one: .problem(busy), two: reaction])
@@ -103,8 +103,8 @@ struct MusterClientFailoverTests {
         #expect(script.urls.count == 1)
     }
 
-    /// One that hangs would be waited for as long as one that has much to do, and would do it when nobody wants it any more.
-    @Test func whatChangesSomethingIsAskedOfAServerThatAnswers() async throws {
+    /// The client can't tell a hung server from a busy one, and a hung server may make the change long after the client has given up.
+    @Test func changeIsSentToAServerThatAnswersTheProbe() async throws {
         let script = Script([one: .silent, two: .answer(200, added)])
         let client = script.client([one, two])
         _ = try await client.addTasks([TaskRequest(urls: ["u"])], to: "g")
@@ -115,8 +115,8 @@ struct MusterClientFailoverTests {
         #expect(script.urls.suffix(2) == ["\(two)/healthz", "\(two)/v1/groups/g/pause"])
     }
 
-    /// What answers for a coordinator there may know no such path.
-    @Test func everyAnswerSaysThatSomebodyIsThere() async throws {
+    /// A proxy in front of the coordinator may not know the path of the probe.
+    @Test func probeAcceptsAnyStatus() async throws {
         let script = Script(["\(one)/healthz": .answer(404, "<html>"), "\(one)/v1": .answer(200, added)])
         _ = try await script.client([one]).addTasks([], to: "g")
         #expect(script.urls == ["\(one)/healthz", "\(one)/v1/groups/g/tasks"])
@@ -142,7 +142,7 @@ struct MusterClientFailoverTests {
         #expect(made.withLock(\.self) == (isStream ? 2 : 0))
     }
 
-    @Test func clientWithoutServersReachesNobody() async {
+    @Test func clientWithoutServersIsUnreachable() async {
         let script = Script([:])
         await #expect(throws: Unreachable.self) { try await script.client([]).workers() }
         await #expect(throws: Unreachable.self) {
@@ -162,7 +162,7 @@ struct MusterClientAnswerTests {
     @Test(arguments: [
         (400, "<html>"), (404, ""), (500, "{}"), (302, ""), (501, #"{"code":"unheardOf"}"#), (200, "<html>"),
     ])
-    func whatIsNoCoordinatorIsPassedOverAndToldAlone(status: Int, body: String) async throws {
+    func serverThatIsNoCoordinatorIsPassedOverOrReported(status: Int, body: String) async throws {
         let script = Script([one: .answer(status, body), two: .answer(200, emptyPage)])
         _ = try await script.client([one, two]).workers()
         #expect(script.urls == ["\(one)/v1/workers", "\(two)/v1/workers"])
@@ -171,7 +171,7 @@ struct MusterClientAnswerTests {
         } throws: {
             "\($0)".hasPrefix("GET \(one)/v1/workers: what answers there (status \(status))")
         }
-        // Another one may come back.
+        // The other server may come back, so the failure is `Unreachable`.
         script.set(two, .unreachable)
         await #expect(throws: Unreachable.self) { try await script.client([one, two]).workers() }
     }
@@ -210,9 +210,9 @@ struct MusterClientRequestTests {
         #expect(script.requests.map(\.method) == ["GET", "DELETE"])
     }
 
-    /// A request for such a key would be resolved to one for its group: removing it would remove all of it.
+    /// Such a path resolves to that of the group, so that removing the task would remove the whole group.
     @Test(arguments: ["", ".", ".."])
-    func keyThatAPathCannotNameIsNotAskedFor(key: String) async {
+    func keyThatAPathCannotHoldIsRefused(key: String) async {
         let script = Script([one: .answer(204, "")])
         let client = script.client([one])
         await #expect(throws: Problem.self) { try await client.removeTask(key, of: "g") }
@@ -226,8 +226,8 @@ struct MusterClientRequestTests {
         #expect(script.urls == ["\(one)/v1/workers"])
     }
 
-    /// The token of one's own coordinator is shown to no other of the list.
-    @Test func eachServerIsShownItsOwnToken() async throws {
+    /// The token of the local coordinator is not sent to the other servers of the list.
+    @Test func eachServerIsSentItsOwnToken() async throws {
         let script = Script([two: .answer(200, emptyPage)])
         let client = MusterClient(
             servers: [one, two + "/"], tokens: .found { $0 == two + "/" ? "secret" : nil }, send: script.send)
@@ -236,8 +236,8 @@ struct MusterClientRequestTests {
         #expect(shown == [nil, "Bearer secret"])
     }
 
-    /// A coordinator of this machine has made none as long as it is away. What it has made once is its token, whatever becomes of it meanwhile.
-    @Test func tokenIsLookedForUntilThereIsOneEachTimeThatARequestIsSent() async throws {
+    /// A local coordinator writes its token file when it starts, so there may be none yet. A token that was found once is kept.
+    @Test func tokenIsLookedUpAtEachRequestUntilItIsFound() async throws {
         let script = Script([one: .answer(200, emptyPage)])
         let found = Mutex<[String?]>([nil, "secret", nil])
         let client = MusterClient(
@@ -251,7 +251,7 @@ struct MusterClientRequestTests {
         #expect(shown == [nil, "Bearer secret", "Bearer secret"])
     }
 
-    @Test func tokenAndTypesAreSaid() async throws {
+    @Test func tokenAndMediaTypesAreSent() async throws {
         let script = Script([one: .answer(200, added)])
         let client = script.client([one], token: "secret")
         _ = try await client.addTasks([], to: "g")

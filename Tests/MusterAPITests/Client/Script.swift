@@ -2,21 +2,21 @@ import FoundationEssentials
 import MusterAPI
 import Synchronization
 
-/// What stands behind the client's `send` in these tests: answers by server, and a record of what was asked.
+/// The transport of the client in these tests: scripted answers by URL prefix, and a record of the requests.
 ///
-/// The client takes its transport as a function by design, so nothing is imitated here but that function.
+/// The client takes its transport as a function by design, so this imitates nothing but that function.
 final class Script: Sendable {
-    /// What a server does with a request.
+    /// A server's reaction to a request.
     enum Reaction: Sendable {
         /// Answers.
         case answer(Int, String)
         /// Answers with a problem document.
         case problem(Problem)
-        /// Takes the request, and goes away.
+        /// The server takes the request, and the connection breaks.
         case unreachable
-        /// Is not there.
+        /// The connection is refused.
         case refused
-        /// Says nothing until the time of the request is over.
+        /// No answer comes before the request's timeout.
         case silent
         /// The caller was cancelled meanwhile.
         case cancelled
@@ -29,7 +29,7 @@ final class Script: Sendable {
         self.reactions = Mutex(reactions)
     }
 
-    /// Changes what a server does from now on.
+    /// Changes a server's reaction from now on.
     func set(_ server: String, _ reaction: Reaction) {
         reactions.withLock { $0[server] = reaction }
     }
@@ -37,7 +37,7 @@ final class Script: Sendable {
     /// The requests so far.
     var requests: [APIRequest] { record.withLock { $0 } }
 
-    /// The URLs that were asked so far.
+    /// The URLs of the requests so far.
     var urls: [String] { requests.map(\.url) }
 
     /// The last request's value of a header field.

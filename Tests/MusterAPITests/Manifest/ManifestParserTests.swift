@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import Testing
 
-/// What came of a manifest: its tasks by line, or what is refused.
+/// The result of parsing a manifest: its tasks by line, or the refusal.
 private enum Result: Hashable {
     case tasks([Int: String])
     case refusal(InputRefusal)
@@ -76,7 +76,7 @@ struct ManifestParserTests {
             ("[", "jq -c"), ("[{\"urls\": []}]", "jq -c"), ("  ]", "jq -c"),
             ("  out=b", "the option \"out\" of an input file of aria2"),
         ])
-    func aListOfAnotherProgramIsNamedWithHowItIsWritten(line: String, words: String) {
+    func listOfAnotherProgramIsRefusedWithAHint(line: String, words: String) {
         var parser = ManifestParser(form: .urlsOrTasks)
         let refusal = #expect(throws: InputRefusal.self) {
             _ = try parser.parse("https://a.example/x\n\(line)\n".utf8)
@@ -119,7 +119,7 @@ struct ManifestParserTests {
         #expect(try parser.finish().map(\.task.key) == ["c"])
     }
 
-    /// However the bytes come, the same comes out, whether the manifest is good or bad.
+    /// The result does not depend on how the bytes are split, whether the manifest is good or bad.
     @Test(
         arguments: [
             "# ü\r\n\(a)\n\n  \(b)\r\n\(a)?ä=1\n{\"urls\":[\"https://example.org/x\"],\"metadata\":{\"a\":\"😀\"}}",

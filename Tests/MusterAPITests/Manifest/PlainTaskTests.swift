@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import Testing
 
-/// Tasks that are written plainly are read by a shorter way, with the same result.
+/// Lines of simple tasks are parsed by a fast path, with the same result as the decoder's.
 struct PlainTaskTests {
     private static func read(_ line: String) -> Result<[TaskSpecification], InputRefusal> {
         var parser = ManifestParser(form: .tasks)
@@ -13,7 +13,7 @@ struct PlainTaskTests {
         }
     }
 
-    /// The same line with a field that says nothing, and that only a decoder knows.
+    /// Parses the line with a null field that the fast path doesn't know, so that the decoder reads it.
     private static func decoded(_ line: String) -> Result<[TaskSpecification], InputRefusal> {
         guard let start = line.firstIndex(of: "{") else { return read(line) }
         return read("\(line[...start])\"headers\":null,\(line[line.index(after: start)...])")
@@ -52,7 +52,7 @@ struct PlainTaskTests {
             #"{"urls":["http://e.org/a"]} {}"#,
             #"{"urls":["http://e.org/a"]"#,
         ])
-    func shortWayReadsWhatADecoderDoes(line: String) {
+    func fastPathReadsWhatTheDecoderReads(line: String) {
         let (short, long) = (Self.read(line), Self.decoded(line))
         switch (short, long) {
         case (.success(let task), .success(let other)): #expect(task == other)

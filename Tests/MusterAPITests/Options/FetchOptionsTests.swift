@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import Testing
 
-/// Options that use every field, with secrets that can be looked for.
+/// Options that use every field. The secrets contain "hunter2", which the tests search for.
 private let everything = #"""
     {"headers":{"Authorization":"Bearer hunter2","X-A":"env:TOKEN"},"proxy":"http://u:hunter2@proxy:3128",
     "cookies":{"session":"hunter2"},"cookieFile":"/c","credentials":{"user":"me","password":"hunter2"},"netrc":"/n",
@@ -146,14 +146,14 @@ struct FetchOptionsTests {
             String(reflecting: [group]), dumped,
         ] {
             #expect(!shown.contains("hunter2"))
-            // What is no secret is still there to be read.
+            // Fields that are no secrets are still shown.
             #expect(shown.contains("cookieFile"))
         }
     }
 }
 
 struct FetchOptionsMergeTests {
-    @Test func tasksOptionsGoOverThoseOfTheGroup() throws {
+    @Test func tasksOptionsOverrideThoseOfTheGroup() throws {
         let group = try document(FetchOptions.self, everything)
         #expect(FetchOptions().over(group) == group)
         #expect(group.over(FetchOptions()) == group)
@@ -170,7 +170,7 @@ struct FetchOptionsMergeTests {
         let merged = task.over(group)
         #expect(merged.headers?.mapValues(\.given) == ["authorization": "own", "X-A": "env:TOKEN", "X-B": "b"])
         #expect(merged.cookies?.mapValues(\.given) == ["session": "own", "lang": "de"])
-        // Everything else is the task's own.
+        // All other fields are the task's own.
         var rest = merged
         rest.headers = task.headers
         rest.cookies = task.cookies

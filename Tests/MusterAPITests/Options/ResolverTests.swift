@@ -62,14 +62,14 @@ struct ResolverTests {
             (#"{"url":"https://h/","headers":{"A":"hunter2","a":"hunter2"}}"#, "/headers/a"),
             (#"{"url":"https://h/","headers":{"A":"hunter2\r\n"}}"#, "/headers/A"),
         ])
-    func answerIsCheckedAsASourceIs(json: String, expected: String?) throws {
+    func resolverAnswerIsCheckedLikeASource(json: String, expected: String?) throws {
         let answer = try document(ResolverAnswer.self, json)
         #expect(pointer { () throws(InputRefusal) in _ = try answer.checked() } == expected)
         #expect(try document(ResolverAnswer.self, jsonText(answer)) == answer)
     }
 
     @Test(arguments: [#"{}"#, #"{"url":7}"#, #"{"url":"u","headers":{"A":7}}"#, "[]", "", "\"https://h/\""])
-    func answerThatIsNoneIsRefused(json: String) {
+    func malformedResolverAnswerIsRefused(json: String) {
         #expect(refusal(ResolverAnswer.self, json) != nil)
     }
 
@@ -90,7 +90,7 @@ struct ResolverTests {
         }
     }
 
-    /// A coordinator hears of it from the worker, whose report must be readable.
+    /// The worker reports the resolver's answer to the coordinator.
     @Test func reportOfAnAnswerSurvives() throws {
         let lease = LeaseName(chunk: ChunkID(1), epoch: LeaseEpoch(2))
         let report = Report(

@@ -31,7 +31,7 @@ struct TransferPolicyTests {
         #expect(refusal(TransferPolicy.self, json)?.pointer == pointer)
     }
 
-    /// These names are in databases and in callers' programs.
+    /// Databases and clients' programs hold these names.
     @Test func namesStay() {
         #expect(ExistingFileRule.allCases.map(\.rawValue) == ["verify", "fail", "replace", "rename"])
         #expect(ValidatorRule.allCases.map(\.rawValue) == ["strict", "sizeAndDigest"])
@@ -54,7 +54,7 @@ struct OriginPatchTests {
             ),
         ] as [(String, OriginPatch.Change<Int32>, OriginPatch.Change<Timestamp>)]
     )
-    func absentStaysAndNullTakesAway(
+    func absentFieldStaysAndNullClears(
         json: String, maxConnections: OriginPatch.Change<Int32>, pausedUntil: OriginPatch.Change<Timestamp>
     ) throws {
         let patch = OriginPatch(maxConnections: maxConnections, pausedUntil: pausedUntil)

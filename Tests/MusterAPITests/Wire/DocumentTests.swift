@@ -6,7 +6,7 @@ import Testing
 private let noon = Timestamp(microseconds: 1_772_366_400_000_000)
 private let later = Timestamp(microseconds: 1_772_366_401_250_000)
 
-/// The documents that others read: names of fields, and what is written as `null`, are the contract.
+/// The documents that clients read. Their field names, and which fields are written as `null`, are part of the contract.
 struct DocumentTests {
     @Test func newTaskWritesWhatIsUnknownAsNull() throws {
         let task = TaskDocument(

@@ -43,7 +43,7 @@ struct GroupPatchTests {
     func absentNullAndAValueAreToldApart(json: String, patch: GroupPatch) throws {
         let read = try document(GroupPatch.self, json)
         #expect(read == patch)
-        #expect(try document(GroupPatch.self, jsonText(patch)) == patch, "what is written says the same")
+        #expect(try document(GroupPatch.self, jsonText(patch)) == patch, "the encoded patch decodes to the same")
     }
 
     @Test func whatStaysIsNotWritten() throws {
@@ -131,7 +131,7 @@ struct GroupPatchTests {
             refused = error.pointer
         }
         #expect(refused == pointer)
-        // The same wishes are refused of a new group.
+        // A new group with the same values is refused in the same way.
         var request = GroupRequest(
             name: "g", priority: patch.priority, weight: patch.weight,
             limits: GroupLimits(

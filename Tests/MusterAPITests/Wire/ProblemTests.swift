@@ -3,7 +3,7 @@ import MusterAPI
 import Testing
 
 struct ProblemTests {
-    /// Codes and statuses are what callers' programs decide by.
+    /// Clients' programs decide by the codes and statuses.
     @Test func everyCodeKeepsItsNameAndItsStatus() {
         let table: [String: Int] = [
             "invalidRequest": 400, "unauthorized": 401, "forbidden": 403, "groupNotFound": 404, "taskNotFound": 404,

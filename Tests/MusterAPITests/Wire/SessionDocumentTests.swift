@@ -5,7 +5,7 @@ import Testing
 
 private let lease = LeaseName(chunk: ChunkID(31), epoch: LeaseEpoch(77))
 
-/// What workers and coordinators of different versions say to each other.
+/// The documents that workers and coordinators of different versions exchange.
 struct SessionDocumentTests {
     @Test func introductionSurvives() throws {
         let request = SessionRequest(name: "w", sinks: ["default"], slots: 16, version: "1.0", labels: ["zone": "a"])
@@ -44,7 +44,7 @@ struct SessionDocumentTests {
         #expect(try document(SyncRequest.self, json) == request)
     }
 
-    @Test func whatWasLearnedSurvives() throws {
+    @Test func learnedFactsOfAReportSurvive() throws {
         let report = Report(
             lease: lease,
             kind: .done,

@@ -41,7 +41,7 @@ struct StrictDecodingTests {
             refusal?.pointer == pointer && refusal?.reason.hasPrefix(reason) == true, "\(String(describing: refusal))")
     }
 
-    @Test func anUnknownFieldIsRefusedWithThoseThatThereAre() {
+    @Test func unknownFieldIsRefusedWithTheKnownFields() {
         let refusal = refusal(TaskRequest.self, #"{"url":"http://h/a"}"#)
         #expect(
             refusal?.pointer == "/url" && refusal?.reason.contains(" urls") == true, "\(String(describing: refusal))")
@@ -64,7 +64,7 @@ struct StrictDecodingTests {
         #expect(refusal([TaskRequest].self, #"{"urls":[]}"#)?.pointer == "")
     }
 
-    @Test func nullIsAsGoodAsAbsent() throws {
+    @Test func nullMeansAbsent() throws {
         let task = try document(
             TaskRequest.self,
             """

@@ -92,7 +92,7 @@ struct CommandTests {
         #expect(completed("a") == "there is no group \"a\"")
     }
 
-    @Test func whatAGroupWaitsForStandsInTheTable() {
+    @Test func tableOfGroupsShowsWhatTheyWaitFor() {
         let groups = [
             Samples.group(notes: ["it waits for the group \"a\"", "it is open"]),
             Samples.group("b", state: .failed, total: 3, succeeded: 2, failed: 1, eta: nil),
@@ -247,7 +247,7 @@ struct CommandTests {
                 == "Error: a URL is no command.\n  To download it: muster get <url>")
     }
 
-    @Test func whatOtherToolsCallACommandMeansOneThatThereIs() {
+    @Test func commandNamesOfOtherToolsLeadToExistingCommands() {
         #expect(
             CommandSuggestion.usual.values.allSatisfy { MusterCommand.names.contains("\($0.prefix { $0 != " " })") })
         #expect(MusterCommand.names.isDisjoint(with: CommandSuggestion.usual.keys))
@@ -257,7 +257,7 @@ struct CommandTests {
         [], ["--json"], ["status", "nightly"], ["help"], ["help", "get"], ["origins"], ["origins", "set", "o"],
         ["subscriptions", "--json"], ["--version"],
     ])
-    func aKnownCommandIsNoneOfThese(arguments: [String]) {
+    func aKnownCommandRaisesNoComplaint(arguments: [String]) {
         #expect(CommandSuggestion.complaint(arguments) == nil)
     }
 
@@ -309,7 +309,7 @@ struct CommandTests {
     }
 
     @Test(arguments: [("", false), (": it has no validator", true)])
-    func aFileThatBreaksOffIsNotSaidToBeGoneOnWithWhereItCanNotBe(reason: String, hasNoValidator: Bool) {
+    func aTruncatedFileIsNotSaidToGoOnWhereItCanNot(reason: String, hasNoValidator: Bool) {
         var task = Samples.troubled("a", kind: .network)
         task.failure?.detail = "truncated, after 9 bytes, and what came can't be gone on with\(reason)"
         let lines = FailureAdvice.lines([task])
@@ -322,14 +322,14 @@ struct CommandTests {
         ("something else stands at d: it is a symbolic link", "a symbolic link is at that path"),
         ("something else stands at d: it is no regular file", "something that is no file is at that path"),
     ])
-    func whatIsNoFileIsNotSaidToBeReplaceable(detail: String, advice: String) {
+    func directoryOrLinkIsNotSaidToBeReplaceable(detail: String, advice: String) {
         var task = Samples.troubled("a", kind: .storage)
         task.failure?.detail = "the destination is taken: \(detail)"
         let lines = FailureAdvice.lines([task])
         #expect(lines.count == 1 && lines[0].contains(advice) && !lines[0].contains("--if-exists"), "\(lines)")
     }
 
-    /// Nobody is told to use the option that was used.
+    /// Advice doesn't name the option that was used already.
     @Test(arguments: [
         (
             "a file stands at d, and the group takes none that was there before", "--if-exists verify takes it",

@@ -77,7 +77,7 @@ struct DeliveriesTests {
         #expect(lines.count == 1 && lines[0].contains("\"id\":1,") && lines[0].contains("\"id\":2,"))
     }
 
-    /// A client over deliveries that are there, and the numbers of those that are replayed. Those that vanish can't be.
+    /// A client of a server with the deliveries `there`, which reports the number of each replayed one. Replaying `vanishing` fails: it is not found.
     private func client(
         _ there: [Int64],
         vanishing: Int64? = nil,
@@ -118,7 +118,7 @@ struct DeliveriesTests {
         #expect(lines.count == (isWhole ? 4 : 0))
     }
 
-    @Test func whatWasDoneIsToldWhereOneGoesAwayInBetween() async throws {
+    @Test func replaysAreToldUpToADeliveryThatVanishesInBetween() async throws {
         let replayed = Mutex<[Int64]>([])
         let client = client([17, 18], vanishing: 18) { id in replayed.withLock { $0.append(id) } }
         let lines = try await printed { console, _ in

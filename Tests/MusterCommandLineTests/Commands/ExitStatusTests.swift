@@ -53,7 +53,7 @@ struct ExitStatusTests {
         )
     }
 
-    @Test func whatThereIsNotIsSaidOnce() {
+    @Test func aMissingGroupIsReportedOnce() {
         #expect(
             CommandFailure.refused(Problem(.groupNotFound, "there is no group \"x\"")).message == """
                 Refused: there is no group "x"
@@ -76,7 +76,7 @@ struct ExitStatusTests {
                 == "Refused: urls.txt, line 3: can't be read")
     }
 
-    /// All of them are mended at once.
+    /// So the user can mend all of them at once.
     @Test func tenLinesOfARefusedManifestAreNamedAndTheOthersCounted() {
         let bad = InputRefusal(pointer: "", line: 2, reason: "can't be read")
         let failure = failure([bad, InputRefusal(pointer: "/url", line: 3, reason: "unknown field"), bad.onLine(7)])
@@ -123,7 +123,7 @@ struct ExitStatusTests {
         #expect(await MusterProgram.main(arguments) == 2)
     }
 
-    @Test func whoFindsNobodyIsToldHowToStartOne() {
+    @Test func commandWithoutACoordinatorSaysHowToStartOne() {
         let refused = Unreachable("connection refused", isRefused: true)
         let message = ServerHint.text(refused, servers: [ClientOptions.defaultServer])
         #expect(message == "start one on this machine with: muster up")
@@ -132,7 +132,7 @@ struct ExitStatusTests {
                 == "start one on this machine with: muster up --listen localhost:7301")
     }
 
-    @Test func nothingIsStartedHereForAServerElsewhereOrInAnothersPlace() {
+    @Test func noStartIsAdvisedForARemoteServerOrATakenAddress() {
         let refused = Unreachable("connection refused", isRefused: true)
         let silent = Unreachable("no answer", isTimeout: true)
         let remote = ServerHint.text(refused, servers: ["http://muster.example:7300"])
@@ -141,7 +141,7 @@ struct ExitStatusTests {
         #expect(occupied.hasPrefix("something listens there that does not answer") && !occupied.contains("muster up"))
     }
 
-    @Test func whoAddsAPathToTheAddressOfACoordinatorIsToldSo() {
+    @Test func aPathInTheAddressOfACoordinatorIsNamedAsTheMistake() {
         let astray = ServerHint.strayed(Problem(.notFound, "no such path"), servers: ["http://127.0.0.1:7300/foo"])
         #expect(astray?.status == .unreachable)
         let message = astray?.message ?? ""
@@ -156,12 +156,12 @@ struct ExitStatusTests {
         #expect(await MusterProgram.main(arguments) == 0)
     }
 
-    @Test func nobodyThereIsThree() async {
+    @Test func unreachableCoordinatorIsThree() async {
         // Port 1 is reserved, and nothing listens there.
         #expect(await MusterProgram.main(["status", "--server", "http://127.0.0.1:1"]) == 3)
-        // What is not even added is nothing to wait for.
+        // Tasks that were not even added are nothing to wait for.
         #expect(await MusterProgram.main(["add", "g", "http://x/y", "--wait", "--server", "http://127.0.0.1:1"]) == 3)
-        // What waits, waits for a coordinator too.
+        // A command that waits also waits for a coordinator.
         #expect(await MusterProgram.main(["wait", "g", "--server", "http://127.0.0.1:1", "--timeout", "1ms"]) == 4)
     }
 }

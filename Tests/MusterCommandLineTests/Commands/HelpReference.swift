@@ -3,9 +3,9 @@ import FoundationEssentials
 
 @testable import MusterCommandLine
 
-/// `docs/commands.md`: the help text of every command, and once what all of them share.
+/// `docs/commands.md`: the help text of every command, and the shared options once.
 enum HelpReference {
-    /// How the reference is written anew after a change that is meant.
+    /// How to rewrite the reference after an intended change.
     static let hint = "MUSTER_WRITE_REFERENCE=1 swift test --filter HelpTests writes docs/commands.md anew"
 
     /// Every command and every part of one, as they are typed; the program itself is an empty list.
@@ -26,7 +26,7 @@ enum HelpReference {
             // A command without the option is left as it is.
             if let range = text.firstRange(of: shared) { text.removeSubrange(range) }
         }
-        // A heading above nothing says nothing.
+        // Drop a heading without options below it.
         if let range = text.firstRange(of: "\nOPTIONS:\n\n") { text.replaceSubrange(range, with: "\n") }
         while text.last?.isNewline == true { text.removeLast() }
         return text.hasSuffix("\n\nOPTIONS:") ? String(text.dropLast("\n\nOPTIONS:".count)) : text
@@ -60,7 +60,7 @@ enum HelpReference {
         return text
     }
 
-    /// The document as it is; it is written anew first if that is asked for.
+    /// The document as it is; it is rewritten first if the environment asks for that.
     static func document() throws -> String {
         let path = String(#filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined()) + "/docs/commands.md"
         if ProcessInfo.processInfo.environment["MUSTER_WRITE_REFERENCE"] != nil {

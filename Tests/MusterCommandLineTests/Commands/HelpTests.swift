@@ -3,8 +3,7 @@ import Testing
 
 @testable import MusterCommandLine
 
-/// The help texts are part of what people and scripts rely on: a change is meant, or it shows here.
-/// Options that other tools are known for.
+/// Options that users know from other tools.
 @Suite struct OptionHintTests {
     private func complaint(_ option: String, _ command: String) -> String {
         OptionHint.completed("Error: Unknown option '\(option)'. Did you mean '--reuse'?\nUsage: …", command: [command])
@@ -16,13 +15,13 @@ import Testing
         ("-x", "--max-connections-per-origin"), ("-H", "--header"), ("-c", "no option is needed"),
         ("-q", "> /dev/null"), ("-s", "> /dev/null"),
     ])
-    func getNamesItsOwnInTheirPlace(foreign: String, own: String) {
+    func getNamesItsOwnOptionInstead(foreign: String, own: String) {
         let lines = complaint(foreign, "get").split(separator: "\n")
         #expect(lines.count == 3 && lines[0] == "Error: Unknown option '\(foreign)'.")
         #expect(lines[1].contains(own) && lines[2] == "Usage: …")
     }
 
-    @Test func whatACommandDoesNotHaveIsNotNamed() {
+    @Test func optionsThatACommandLacksAreNotNamed() {
         #expect(complaint("--limit-rate", "add").contains("--rate RATE"))
         #expect(complaint("-j", "add") == "Error: Unknown option '-j'. Did you mean '--reuse'?\nUsage: …")
         #expect(complaint("-H", "wait").contains("--reuse"))
@@ -30,6 +29,7 @@ import Testing
     }
 }
 
+/// Users and scripts rely on the help texts: a change is intended, or one of these tests fails.
 @Suite("Help")
 struct HelpTests {
     @Test func everyCommandHasAnExampleAndItsUsage() {
@@ -64,7 +64,7 @@ struct HelpTests {
         #expect(try HelpReference.document() == HelpReference.rendered(), "\(HelpReference.hint)")
     }
 
-    /// To the parser they would be rows of short options, -h for the help among them.
+    /// To the parser, such names are clusters of short options, with -h for help among them.
     @Test(arguments: [["explain", "g", "-dash"], ["get", "-d", "x", "-oh", "u"], ["status", "-hx"]])
     func aNameWithADashIsNoQuestionForHelp(arguments: [String]) throws {
         let complaint = try #require(CommandSuggestion.complaint(arguments))

@@ -45,7 +45,7 @@ struct ListingTests {
             ])
     }
 
-    @Test func whoDisabledASubscriptionIsToldWhatWaitsForThat() {
+    @Test func aDisabledSubscriptionIsListedWithTheDeliveriesThatWait() {
         func subscription(
             _ name: String, enabled: Bool, pending: Int64, _ reason: String? = nil
         ) -> SubscriptionDocument {
@@ -60,7 +60,7 @@ struct ListingTests {
             subscription("c", enabled: false, pending: 1), subscription("d", enabled: false, pending: 2),
             subscription("e", enabled: false, pending: Limits.deliveriesCounted),
         ]
-        // A reason is a sentence, for which no column has room.
+        // A reason is a whole sentence, too wide for a column.
         #expect(SubscriptionsListCommand.table(subscriptions).lines(width: 80).allSatisfy { $0.count <= 80 })
         #expect(SubscriptionsListCommand.table(subscriptions).lines()[2].hasPrefix("b     disabled        0     0"))
         #expect(SubscriptionsListCommand.table(subscriptions).lines()[5].hasPrefix("e     disabled    1000+     0"))

@@ -31,7 +31,7 @@ struct OriginsTests {
         )
     }
 
-    @Test func whatComesFromAnOriginIsShownWithItsEnd() {
+    @Test func speedOfAnOriginIsShownWithItsEnd() {
         let origin = OriginDocument(
             key: "https://a.example:443", maxConnections: 8, allowedConnections: 8, connections: 3, pausedUntil: nil,
             limitedAt: nil, bytesPerSecond: 1 << 20, bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0),
@@ -79,7 +79,7 @@ struct OriginsTests {
         }
     }
 
-    @Test func aRateIsOneOrNone() throws {
+    @Test func aRateIsANumberOrNone() throws {
         #expect(try patch([.rate: ["20MiB/s"]]) == OriginPatch(bytesPerSecond: .set(20 << 20)))
         #expect(try patch([.rate: ["none"]]) == OriginPatch(bytesPerSecond: .clear))
         #expect(throws: CommandFailure.self) { try patch([.rate: ["fast"]]) }

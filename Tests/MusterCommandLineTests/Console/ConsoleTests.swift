@@ -6,7 +6,7 @@ import Testing
 @testable import MusterCommandLine
 
 @Suite struct ConsoleTests {
-    /// A full disk below the log of a command is no reason to stop the work; what only speaks has failed at its end.
+    /// A command that does work goes on when its output goes to a full disk; a command that only prints fails at its end.
     @Test(arguments: [true, false]) func linesThatCanNotBeWrittenStopNothing(goesOn: Bool) throws {
         let full = try FileDescriptor.open("/dev/full", .writeOnly)
         let (reader, writer) = try FileDescriptor.pipe()
@@ -26,9 +26,9 @@ import Testing
         #expect(said == "standard output can't be written (No space left on device)\(more)\n")
     }
 
-    /// Files are what is wanted of some commands, and of others that they say something.
-    @Test func readerThatIsGoneEndsWhatOnlySpeaks() throws {
-        // As the program does first of all.
+    /// A command whose result is files goes on without a reader of its output; a command that only prints ends.
+    @Test func lostReaderEndsACommandThatOnlyPrints() throws {
+        // As the program does at its start.
         _ = signal(SIGPIPE, SIG_IGN)
         let (reader, writer) = try FileDescriptor.pipe()
         try reader.close()
@@ -38,7 +38,7 @@ import Testing
         let console = Console(json: false, outlivesReader: true, output: writer, errorOutput: errorOutput)
         try console.line("one")
         try console.line("two")
-        // The result is what was asked for.
+        // The document is the result that was asked for.
         #expect(throws: OutputClosed.self) { try console.document([1]) }
         try errorOutput.close()
         var bytes = [UInt8](repeating: 0, count: 1_000)
@@ -48,7 +48,7 @@ import Testing
         #expect(said == "standard output can't be written (nobody reads it any more); the work goes on\n")
     }
 
-    /// The shell has written below what stood in place.
+    /// The shell has written below the lines that are redrawn in place.
     @Test(.timeLimit(.minutes(1))) func nothingIsDrawnOverWhatTheShellWroteWhileTheProcessWasStopped() async throws {
         let (reader, writer) = try FileDescriptor.pipe()
         let console = Console(json: false, output: writer)
@@ -62,14 +62,14 @@ import Testing
         #expect(try shown() == "\r\u{1B}[2A" + first.dropFirst())
         let before = Terminal.continuations
         #expect(kill(getpid(), SIGCONT) == 0)
-        // Another thread has it.
+        // Another thread handles the signal.
         while Terminal.continuations == before { await Task.yield() }
         #expect(try shown() == first)
         try reader.close()
         try writer.close()
     }
 
-    /// A command that is told to be typed asks the coordinator that this one asked.
+    /// A command that the output tells the user to type uses the same coordinator as the present command.
     @Test(arguments: [nil, "http://h:1,http://h:2", "http://h:1 "])
     func commandsThatAreToldNameTheServerThatWasTyped(server: String?) throws {
         let (reader, writer) = try FileDescriptor.pipe()
@@ -89,7 +89,7 @@ import Testing
                 """)
     }
 
-    /// A document that is not whole would be taken for one.
+    /// A truncated document could be taken for a whole one.
     @Test func documentThatCanNotBeWrittenIsAnError() throws {
         let full = try FileDescriptor.open("/dev/full", .writeOnly)
         defer { try? full.close() }

@@ -39,7 +39,7 @@ struct TextTests {
         #expect(table.lines(width: 10).allSatisfy { TextWidth.columns($0) <= 10 })
     }
 
-    @Test func whatDoesNotFitTheTerminalStandsBelowItsRowInFull() {
+    @Test func textThatDoesNotFitTheTerminalStandsBelowItsRowInFull() {
         var table = Table([.text("STATE"), .name("KEY"), .sentence("FAILURE")])
         table.add([
             "failed", "a.bin", "notFound (status 404) from https://example.org/a.bin: the origin does not have it",
@@ -69,7 +69,7 @@ struct TextTests {
         var table = Table([.number("ID"), .name("NAME"), .text("NEXT TRY"), .text("TYPE"), .sentence("FAILURE")])
         table.add(["1", "subscription", "2026-03-01T12:00:00.000Z", "group.failed", "the receiver answered 500"])
         let lines = table.lines(width: width)
-        // A moment is one word, which nothing breaks.
+        // A timestamp is one word and is never broken.
         if width >= 40 { #expect(lines.allSatisfy { TextWidth.columns($0) <= width }, "\(lines)") }
         let words = Set(lines.flatMap { $0.split(separator: " ").map(String.init) })
         #expect(words.isSuperset(of: ["2026-03-01T12:00:00.000Z", "group.failed", "answered", "500"]), "\(lines)")
@@ -133,8 +133,8 @@ struct TextTests {
         #expect(table.lines() == ["B  C", "-", "b  3"])
     }
 
-    /// What stands before it is the same for all of them.
-    @Test func whatTellsNamesApartIsNotCut() {
+    /// The text before the part that differs is the same in all names.
+    @Test func partThatTellsNamesApartIsNotCut() {
         let names = (0...7).map { "a-file-with-a-rather-long-name-number-\($0)-日本.bin" }
         for width in [18, 34] {
             let shown = names.map { TextWidth.clipped($0, among: names, to: width) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MusterCommandLine
 
-@Suite("Moments for people")
+@Suite("Moments as users read them")
 struct WallClockTests {
     @Test func aMomentIsShownByTheLocalClockToTheSecondWithItsDistance() {
         #expect(Samples.clock.text(Samples.moment) == "2026-03-01 13:00:00 (15s ago)")
@@ -14,7 +14,7 @@ struct WallClockTests {
         #expect(west.text(Samples.moment) == "2026-02-28 23:00:00 (now)")
     }
 
-    @Test func everyMomentOfASentenceIsShownSoAndNothingElseIsChanged() {
+    @Test func everyMomentOfASentenceIsConvertedAndNothingElseIsChanged() {
         let said = "the origin https://a.example:443 is paused until \(Samples.moment), and b until \(Samples.moment)"
         #expect(
             Samples.clock.sentence(said)
@@ -25,7 +25,7 @@ struct WallClockTests {
         }
     }
 
-    /// The hours of a group are those of a zone that may be another one.
+    /// The hours of a group are in the group's zone, which may differ from the local one.
     @Test(
         arguments: [
             (3_600, "13:00:00 UTC+01:00"), (0, "12:00:00 UTC"), (-12_600, "08:30:00 UTC-03:30"),
@@ -37,8 +37,8 @@ struct WallClockTests {
         #expect(!clock.sentence("it goes on at \(Samples.moment)").contains("UTC"))
     }
 
-    /// A line that only came nearer to its moment is no news.
-    @Test func progressIsNotRepeatedSinceTimeHasPassed() {
+    /// A line in which only the distance to a moment has changed is no news.
+    @Test func progressIsNotRepeatedJustBecauseTimeHasPassed() {
         var progress = PlainProgress()
         let snapshot = ProgressSnapshot(
             group: Samples.group(notes: ["the origin a is paused until \(Samples.moment)"]))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterCommandLine
 
-/// Who deals with the events of a consumer, before each of them.
+/// The hold on a consumer, which is checked before each event.
 @Suite struct ConsumerHoldTests {
     private func hold(_ log: ScriptedLog, length: Duration) throws -> (ConsumerHold, Patience) {
         let null = try FileDescriptor.open("/dev/null", .readWrite)
@@ -25,12 +25,12 @@ import Testing
         #expect(log.requests.count == asked)
     }
 
-    /// A process that was stopped for longer, as with a suspended machine.
+    /// The process was stopped for longer than the hold lasts, as with a suspended machine.
     @Test func holdThatMayHaveEndedIsAskedForAnew() async throws {
         let log = ScriptedLog(.init())
         let (hold, patience) = try hold(log, length: .zero)
         try await hold.take(patience)
-        #expect(try await hold.standing(patience) == .regained, "another one may have had it meanwhile")
+        #expect(try await hold.standing(patience) == .regained, "another process may have had it meanwhile")
         log.change { $0.isHeld = true }
         #expect(try await hold.standing(patience) == .lost)
     }

@@ -34,7 +34,7 @@ struct EventRunnerTests {
         ).run()
     }
 
-    /// A failover to a standby that was behind, while the command runs for an event of the lost past: the new log has another event at its position.
+    /// A failover to a standby that was behind, while the command runs for an event that is lost: the new log has another event at its position.
     @Test func eventsOfANewLogAreDealtWithAtThePositionsOfLostOnes() async throws {
         try await withDirectory { directory in
             var (lost, found) = (Samples.event("group.succeeded", [:]), Samples.event("group.failed", [:]))
@@ -51,7 +51,7 @@ struct EventRunnerTests {
         }
     }
 
-    /// The same while nothing is under way: what was acknowledged in the lost past passes over nothing.
+    /// The same while no command runs: the acknowledgement of a lost event skips no event of the new log.
     @Test func eventsOfANewLogAreDealtWithWhereTheirPositionsWereAcknowledged() async throws {
         try await withDirectory { directory in
             var (lost, found) = (Samples.event("group.succeeded", [:]), Samples.event("group.failed", [:]))
@@ -77,12 +77,12 @@ struct EventRunnerTests {
             #expect(text(directory + "/facts") == "dev.muster.group.succeeded.v1 e nightly")
             let expected = try Console.encoded(event) + "\n"
             #expect(text(directory + "/in") == expected)
-            // Nothing is left of what the command read from.
+            // The file with the command's input is gone.
             #expect(try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == ["facts", "in"])
         }
     }
 
-    @Test func aCommandThatReadsNothingIsAsGood() async throws {
+    @Test func aCommandMayLeaveItsInputUnread() async throws {
         try await withDirectory { directory in
             let event = Samples.event("task.failed", ["text": .string(String(repeating: "x", count: 200_000))])
             #expect(await command("true", directory).run(for: event) == nil)
@@ -125,7 +125,7 @@ struct EventRunnerTests {
         try await withDirectory { directory in
             let event = Samples.event("group.failed", [:])
             #expect(await command("mkfifo started end", directory).run(for: event) == nil)
-            // The end of the pipe is the end of everybody who holds it: of the command and of what it has started.
+            // The pipe ends with its last holder: the command and the process that it has started.
             let script = "exec 3> end && echo yes > started && { sleep 600 & wait; }"
             let watch = command("cat end > /dev/null", directory)
             async let end = watch.run(for: event)
@@ -145,7 +145,7 @@ struct EventRunnerTests {
             let log = ScriptedLog(.init(events: events, end: 9))
             try await run(log, command("sed 's/.*sequence\":\"0*//; s/\".*//' >> seen", directory))
             let acknowledged = log.requests.filter { $0.hasPrefix("POST") }
-            #expect(acknowledged.count == 6, "five events, and the rest of the log that nobody wants here")
+            #expect(acknowledged.count == 6, "five events, and once the rest of the log, which has none that is wanted")
             #expect(text(directory + "/seen") == "1\n2\n3\n4\n5\n")
         }
     }
@@ -162,7 +162,7 @@ struct EventRunnerTests {
         }
     }
 
-    @Test func whatIsNotKeptAnyMoreIsPassedOver() async throws {
+    @Test func eventsThatAreNotKeptAnyMoreArePassedOver() async throws {
         try await withDirectory { directory in
             let events = (7...8).map { Samples.event("task.succeeded", [:], position: $0) }
             let log = ScriptedLog(.init(events: events, end: 8, oldest: 7))

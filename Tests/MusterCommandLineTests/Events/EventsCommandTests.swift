@@ -31,7 +31,7 @@ struct EventsCommandTests {
                 looks: [Samples.group()]))
     }
 
-    @Test(arguments: [nil, "nightly"]) func whoNamesNoPositionBeginsWithTheOldestThatIsKept(group: String?) async throws
+    @Test(arguments: [nil, "nightly"]) func withoutAPositionTheLogBeginsWithItsOldestEvent(group: String?) async throws
     {
         let log = log(oldest: 9)
         #expect(try await positions(log, after: nil, group: group) == ["9", "10", "11"])
@@ -40,14 +40,14 @@ struct EventsCommandTests {
     }
 
     @Test func aGroupThatHasLeftNothingIsRefused() async throws {
-        // Until it is submitted there is no group.
+        // There is no group in this script until one is submitted.
         let log = ScriptedLog(.init(events: [Samples.event("g.x", [:], position: 1)], end: 1, submission: []))
         await #expect(throws: Problem.self) { try await positions(log, after: nil, group: "nope") }
         #expect(try await positions(log, after: nil, group: "nightly") == ["1"], "it was removed, and its events stay")
     }
 
-    /// Nothing may have happened since it began.
-    @Test func whoFollowsTheLogWaitsForADatabaseThatIsAway() async throws {
+    /// No event may have come since the command began.
+    @Test func followerOfTheLogWaitsForADatabaseThatIsAway() async throws {
         let problems = Mutex([Problem(.conflict, "the end"), Problem(.databaseUnavailable, "away")])
         let log = log(oldest: 9)
         let client = MusterClient(servers: ["http://script"], token: nil) { request in
@@ -64,7 +64,7 @@ struct EventsCommandTests {
         #expect(problems.withLock { $0.isEmpty })
     }
 
-    /// A failover to a standby that was behind: the new log has other events at the positions that are known, and goes on beyond them.
+    /// A failover to a standby that was behind: the new log has other events at known positions, and further ones beyond them.
     @Test func followerOfALogThatIsLostReadsTheNewOneFromWhereItBegan() async throws {
         let log = log(oldest: 9)
         let rounds = Mutex(0)
@@ -105,7 +105,7 @@ struct EventsCommandTests {
         #expect(told.contains("it is another log; it is told from where this command began"))
     }
 
-    @Test func whoNamesOneIsToldThatItIsNotKeptAnyMore() async throws {
+    @Test func aPositionThatIsNotKeptAnyMoreIsRefused() async throws {
         await #expect(throws: Problem.self) { try await positions(log(oldest: 9), after: 0) }
         #expect(try await positions(log(oldest: 9), after: 10) == ["11"])
     }

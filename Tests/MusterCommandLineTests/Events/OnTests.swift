@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Readers of events")
 struct OnTests {
-    @Test func thePlaceIsKeptUnderANameThatStandsForWhatIsWanted() throws {
+    @Test func theConsumersNameIsMadeOfPatternAndTypes() throws {
         func name(_ pattern: String, _ types: [String] = []) throws -> String {
             OnCommand.consumerName(try GroupPattern(pattern), types: types)
         }
@@ -27,7 +27,7 @@ struct OnTests {
     }
 
     @Test(arguments: ["", "a b", "a/*", "[ab]", "ä*", String(repeating: "a", count: 201)])
-    func whatIsNoPatternIsRefused(text: String) {
+    func invalidPatternIsRefused(text: String) {
         #expect(throws: CommandFailure.self) { try GroupPattern(text) }
     }
 

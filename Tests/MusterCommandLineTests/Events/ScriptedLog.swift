@@ -3,12 +3,12 @@ import MusterAPI
 import MusterCore
 import Synchronization
 
-/// What stands behind the client's `send` in these tests: a log and a group, and a record of what was asked.
+/// The server behind the client's `send` in these tests: a log, a group and a record of the requests.
 ///
-/// The client takes its transport as a function by design, so nothing is imitated here but that function. Coordinators themselves
-/// take part in the end-to-end tests.
+/// The client takes its transport as a function by design, so only that function is imitated here. Real coordinators take part in the
+/// end-to-end tests.
 final class ScriptedLog: Sendable {
-    /// Everything that is asked about.
+    /// Everything that requests can ask about.
     struct State: Sendable {
         /// The events, positions ascending.
         var events: [EventDocument] = []
@@ -18,19 +18,19 @@ final class ScriptedLog: Sendable {
         var log = "first"
         /// The position of the oldest event that is kept.
         var oldest: Int64 = 1
-        /// The group in the state that the next look finds it in, and the ones after that; the last one stays.
+        /// The group as each successive read finds it; the last document stays.
         var looks: [GroupDocument] = []
         /// The tasks in trouble.
         var troubled: [TaskDocument] = []
         /// The tasks of the group.
         var tasks: [TaskDocument] = []
-        /// What happens while a group is submitted, before that is answered. Until then there is no group; absent where there is one.
+        /// The events of the submission of the group, before it is answered. Until then there is no group; nil if there is one from the start.
         var submission: [EventDocument]?
-        /// The consumer's place.
+        /// The consumer's position.
         var place: Int64 = 0
-        /// Whether another process has the consumer.
+        /// Whether another process holds the consumer.
         var isHeld = false
-        /// What was asked, as methods and paths with their queries.
+        /// The requests so far, as methods and paths with their queries.
         var requests: [String] = []
         /// Whether a consumer that has read everything is told to stop, as if its task had been cancelled.
         var endsConsumers = true
@@ -45,10 +45,10 @@ final class ScriptedLog: Sendable {
     /// The requests so far.
     var requests: [String] { state.withLock(\.requests) }
 
-    /// The consumer's place.
+    /// The consumer's position.
     var place: Int64 { state.withLock(\.place) }
 
-    /// Changes something.
+    /// Changes the state.
     func change(_ body: (inout State) -> Void) { state.withLock { body(&$0) } }
 
     /// A client over this script.
@@ -56,7 +56,7 @@ final class ScriptedLog: Sendable {
         MusterClient(servers: ["http://script"], token: nil) { [self] request in try answer(request) }
     }
 
-    /// What it says to a request.
+    /// Answers a request.
     func answer(_ request: APIRequest) throws -> APIResponse {
         try state.withLock { state in
             do {

@@ -27,11 +27,11 @@ struct KeptNamesTests {
         try TaskList(manifest: nil, urls: numbers.map(Self.url))
     }
 
-    /// The paths of a list's files in its order, after these tasks.
+    /// The paths of a list's files, in the list's order, given the tasks of earlier lists.
     ///
     /// - Parameters:
     ///   - gone: paths of finished files that are not there any more.
-    ///   - strangers: paths at which something else stands.
+    ///   - strangers: paths that other files occupy.
     private func paths(
         _ list: TaskList, after known: [TaskDocument], gone: Set<String> = [], strangers: Set<String> = [],
         isRenamed: Bool = false, keepsURLs: Bool = true
@@ -47,7 +47,7 @@ struct KeptNamesTests {
         list.places = try names.settled(places) { strangers.contains($0.string) }.places
         var paths: [String] = []
         try list.visit { task, _ in paths.append(task.path.string) }
-        #expect(Set(paths).count == Set(try list.items().map(\.request.urls)).count, "no path is that of two")
+        #expect(Set(paths).count == Set(try list.items().map(\.request.urls)).count, "no two URLs have the same path")
         return paths
     }
 
@@ -71,13 +71,13 @@ struct KeptNamesTests {
         // It keeps that name.
         let own = Self.task("download (5)", 0, key: "download")
         #expect(try paths(grown, after: Self.first + [own]) == ["download (5)"] + names)
-        // A number is the list's choice: a file of a URL that is not in it keeps its own.
+        // A number is chosen by the list, so it isn't taken from a file whose URL isn't in the list.
         #expect(try paths(try list([1, 5]), after: Self.first) == ["download", "download (4)"])
-        // A name that a URL suggests is no such choice: what happens there is for --if-exists to say.
+        // A name that the URL suggests is no such choice: `--if-exists` decides what happens at that path.
         #expect(try paths(try list([5]), after: Self.first) == ["download"])
     }
 
-    @Test func whatIsGoneHasNoNameToKeep() throws {
+    @Test func fileThatIsGoneKeepsNoName() throws {
         #expect(try paths(try list([2]), after: Self.first, gone: ["download (2)"]) == ["download"])
         #expect(
             try paths(try list([3, 2]), after: Self.first, gone: ["download (2)"]) == ["download (3)", "download (2)"])

@@ -9,7 +9,7 @@ import Testing
 /// How tasks get into a group.
 @Suite("Submission")
 struct SubmissionTests {
-    /// The answer may have been lost after the tasks were there (F6): the group would be removed with all that was acknowledged.
+    /// The answer may have been lost after the tasks were added (F6): removing the group would remove acknowledged tasks.
     @Test(arguments: [true, false])
     func newGroupIsRemovedOnlyWhereItsTasksAreRefused(isRefused: Bool) async throws {
         let group = Array(try JSONEncoder().encode(Samples.group(state: .open)))

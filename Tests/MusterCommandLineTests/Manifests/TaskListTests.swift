@@ -42,7 +42,7 @@ struct TaskListTests {
         for name in ["../x", "/x", ""] {
             #expect(throws: CommandFailure.self) { try TaskList(manifest: nil, urls: ["https://e.org/a"], name: name) }
         }
-        // Which is standard output elsewhere.
+        // In other tools `-` means standard output.
         #expect(throws: CommandFailure.self) { try TaskList(manifest: nil, urls: ["https://e.org/a"], name: "-") }
         let dash = try TaskList(manifest: nil, urls: ["https://e.org/a"], name: "./-")
         #expect(try dash.items().map(\.request.path) == ["-"])
@@ -93,7 +93,7 @@ struct TaskListTests {
         }
     }
 
-    /// Two secrets that no message may show.
+    /// No message may show the password, neither encoded nor decoded.
     @Test(arguments: [
         "https://user:hush%21@e.org/a", "https://user:hush%21@e.org/a b", "gopher://user:hush%21@e.org/a",
     ])
@@ -240,7 +240,7 @@ struct TaskListTests {
         // A coordinator may count the tasks of a document as lines.
         let counted = Problem(.invalidRequest, "twice", pointer: "/key", line: 2)
         #expect(Submission.located(counted, prefix: "/tasks/", items).line == 3)
-        // A URL of the command line has no line, and a pointer elsewhere is none of a task.
+        // A URL of the command line has no line, and a pointer outside of `/tasks/` belongs to no task.
         let third = Problem(.destinationTaken, "taken", pointer: "/tasks/2/path")
         #expect(Submission.located(third, prefix: "/tasks/", items) == third)
         let other = Problem(.invalidRequest, "bad", pointer: "/name")

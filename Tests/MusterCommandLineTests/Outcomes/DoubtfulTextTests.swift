@@ -4,9 +4,9 @@ import Testing
 
 @testable import MusterCommandLine
 
-/// What is said of files that may be pages in the place of files.
+/// Messages about files that may be web pages in the place of files.
 @Suite struct DoubtfulTextTests {
-    @Test func theyAreCountedAndNamed() {
+    @Test func doubtfulFilesAreCountedAndNamed() {
         #expect(
             GroupExplanationDocument.Doubtful(tasks: 1, keys: ["a.zip"]).line
                 == "1 file is kept that may be a page in the place of the file, and nothing but a size or a digest would tell: a.zip"

@@ -76,7 +76,7 @@ struct ExplanationTextTests {
         #expect(lines.count { $0.contains("503 Service") } == 5 && lines.last?.hasSuffix("the newest") == true)
     }
 
-    @Test func whatOriginsSayCanNotMoveTheCursor() {
+    @Test func textOfOriginsCanNotMoveTheCursor() {
         var explanation = explanation()
         explanation.attempts[0].detail = "a\u{1B}[2Jb"
         explanation.waits[1].detail = "c\nd"
@@ -120,7 +120,7 @@ struct ExplanationTextTests {
         #expect(PlainProgress.failure(task(.failed, failure: bare)) == "failed: a/b.tar: 503 Service Unavailable: busy")
     }
 
-    /// The status that the detail tells, and the source of what a disk refused.
+    /// The status isn't repeated if the detail has it, and a failure of the disk names no source.
     @Test func aFailureSaysEachFactOnce() {
         func text(_ kind: FailureKind, _ detail: String, status: Int? = nil) -> String {
             FailureText.text(
@@ -171,7 +171,7 @@ struct ExplanationTextTests {
             ]
         )
         #expect(GroupResult.lines([], of: Samples.group()).isEmpty)
-        // What helps is said too where the failures themselves were told while they happened.
+        // The hints are also printed where the failures themselves were printed as they happened.
         #expect(
             GroupResult.lines([task(.failed, failure: failure)], of: group).dropFirst(2)
                 == GroupResult.hints([task(.failed, failure: failure)], of: group)[...])
@@ -200,7 +200,7 @@ struct ExplanationTextTests {
         #expect(next(.timeout, "") == "next: put it back with what it has: muster retry nightly a/b.tar")
     }
 
-    @Test func whatHelpsCountsAllThatFailed() {
+    @Test func hintsCountAllFailures() {
         let failures = (1...100).map { Samples.troubled("f\($0)", kind: .notFound) }
         var group = Samples.group(state: .failed, total: 100, succeeded: 0, failed: 100)
         let lines = GroupResult.lines(failures, of: group)
@@ -210,7 +210,7 @@ struct ExplanationTextTests {
         #expect(GroupResult.hints(failures, of: group)[0].hasPrefix("hint: f1, f2, f3 and at least 97 more: "))
     }
 
-    @Test func whatHelpsNamesTheFilesThatItIsFor() {
+    @Test func hintsNameTheFilesThatTheyAreFor() {
         let refused = (1...5).map { Samples.troubled("f\($0)", kind: .httpStatus(403)) }
         let slow = Samples.troubled("late", kind: .timeout)
         let hints = FailureAdvice.hints(refused + [slow, Samples.troubled("gone", kind: .notFound)])
@@ -226,7 +226,7 @@ struct ExplanationTextTests {
                 "It failed.", "hint: \(FailureAdvice.hints([refused[0]])[0])",
                 "hint: such options are changed with: muster set nightly …, and then: muster retry nightly",
             ])
-        // What a file is put in place by is said when its group is made.
+        // How a file is put in place is set when its group is made.
         let taken = FailureDocument(kind: .storage, detail: "another file stands at a", at: Samples.moment)
         #expect(
             FailureAdvice.groupHints([task(.failed, failure: taken)], of: "g").suffix(2) == [
@@ -242,7 +242,7 @@ struct ExplanationTextTests {
                 ])
     }
 
-    /// The deadline of the group is another one, and a retry gives the task the same time once more.
+    /// The group's deadline is another one, and a retry only gives the task the same time again.
     @Test func aTaskThatFailedByItsOwnDeadlineIsAddedWithAnother() throws {
         let late = FailureDocument(
             kind: .deadline, detail: "it was not done within 3 s of when it was added or retried", at: Samples.moment)

@@ -6,9 +6,9 @@ import Testing
 @testable import MusterCommandLine
 
 /// Every hint works when it is typed as it is printed.
-@Suite("What helps")
+@Suite("Advice for failures")
 struct FailureAdviceTests {
-    /// A failure of every kind, and of every detail that something else is said of.
+    /// A failure of every kind, and of every detail that has its own advice.
     private static let failures: [FailureDocument] = {
         let statuses = [200, 400, 401, 403, 404, 407, 410, 429, 500, 503, 511].map { FailureKind.httpStatus($0) }
         let kinds: [FailureKind] = [
@@ -44,7 +44,7 @@ struct FailureAdviceTests {
         return task
     }
 
-    /// What the help of each command says that takes options which advice names.
+    /// The help texts of the commands whose options are named in advice.
     private static let help = Dictionary(
         uniqueKeysWithValues: ["get", "set", "add", "up", "serve", "work", "limit"].map {
             ($0, MusterProgram.help([$0], columns: 100))
@@ -57,7 +57,7 @@ struct FailureAdviceTests {
         }
     }
 
-    /// What OpenSSL says of an alert names the certificate of the client only where that is what the peer does not like.
+    /// The advice for a TLS alert names the client's certificate only where that is what the peer rejects.
     @Test(arguments: [
         ("tlsv13 alert certificate required", "--certificate"), ("tlsv1 alert unknown ca", "--certificate"),
         ("tlsv1 alert protocol version", "scheme and port"), ("unable to set private key file: 'k.pem'", "--key names"),
@@ -69,7 +69,7 @@ struct FailureAdviceTests {
         #expect(advice.text.contains(text), "\(advice.text)")
     }
 
-    /// A host of sftp has no certificate, and reads no header.
+    /// An SFTP host has no certificate, and reads no headers.
     @Test(arguments: [(FailureKind.tls, "--known-hosts"), (.authentication, "--private-key")])
     func optionsOfSFTPAreNamedForItsFailures(kind: FailureKind, option: String) throws {
         for (url, isNamed) in [("sftp://h/f", true), ("https://h/f", false)] {
@@ -80,19 +80,20 @@ struct FailureAdviceTests {
         }
     }
 
-    /// A half-fetched file is begun again by another rule or in another directory; where `--if-exists replace` was given already, it is no help.
+    /// A half-fetched file can be begun again with `--if-exists replace` or in another directory; where that option was given already, only
+    /// another directory helps.
     @Test(arguments: [
         ("is something else: size 9 became 5", "--if-exists replace, or another directory"),
         ("5 bytes, where the origin had 9 before", "another directory"),
     ])
-    func whatMayBeSomethingElseIsFetchedFromItsBeginning(detail: String, text: String) throws {
+    func fileThatMayBeSomethingElseIsFetchedFromItsBeginning(detail: String, text: String) throws {
         let detail = "the response states no other validator, and \(detail)"
         let advice = try #require(
             FailureAdvice.advice(FailureDocument(kind: .network, detail: detail, at: Samples.moment, status: 200)))
         #expect(advice.text.contains(text), "\(advice.text)")
     }
 
-    /// No option has such a redirect followed.
+    /// No option makes Muster follow such a redirect.
     @Test func aRedirectToAnotherSchemeIsNoMatterOfAddresses() throws {
         let advice = try #require(
             FailureAdvice.advice(
@@ -103,8 +104,8 @@ struct FailureAdviceTests {
         #expect(advice.text.hasSuffix("check the URL") && advice.place == nil, "\(advice)")
     }
 
-    /// A further try leads through the same file.
-    @Test func whatIsOnTheWayToAPathIsNotTriedAgain() {
+    /// Another try would meet the same file on the way.
+    @Test func noFurtherTryIsAdvisedForAFileOnTheWayToAPath() {
         let failure = FailureDocument(
             kind: .storage, detail: "the path leads through something that is no plain directory: file in file/q",
             at: Samples.moment)
@@ -126,14 +127,14 @@ struct FailureAdviceTests {
             case .worker: ["up", "work"]
             case .deadline: ["limit"]
             case .task: ["add"]
-            // It is said of get alone.
+            // Only `get` gives this advice.
             case nil: ["get"]
             }
         #expect(missing(advice.text, in: commands).isEmpty, "\(advice)")
         if let place = advice.place { #expect(missing(place.way("g"), in: commands).isEmpty, "\(place)") }
     }
 
-    @Test func everyCommandThatIsNamedIsOne() { Self.failures.forEach(checkCommands) }
+    @Test func everyNamedCommandExists() { Self.failures.forEach(checkCommands) }
 
     private func checkCommands(for failure: FailureDocument) {
         let task = task(failure)
@@ -146,7 +147,7 @@ struct FailureAdviceTests {
             for match in line.matches(of: /muster ([a-z]+)/) {
                 #expect(MusterCommand.names.contains(String(match.output.1)), "\(line)")
             }
-            // What can be typed as it stands is understood.
+            // Commands that can be typed as they are printed have to parse.
             for match in line.matches(of: /muster ((?:retry|limit) 'my g'[^,;]*)/) {
                 let words = match.output.1.replacing("'my g'", with: "g").replacing("'a b'", with: "k").split(
                     separator: " ")

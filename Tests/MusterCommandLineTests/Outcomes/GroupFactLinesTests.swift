@@ -32,7 +32,7 @@ struct GroupFactLinesTests {
         #expect(text == "9: 8 succeeded, 1 failed (2 more were cancelled)")
     }
 
-    @Test func whatLimitsAGroupIsToldAndNothingElse() {
+    @Test func onlyTheLimitsThatAGroupHasAreTold() {
         var group = Samples.group(
             limits: GroupLimits(
                 maxConnections: 1,

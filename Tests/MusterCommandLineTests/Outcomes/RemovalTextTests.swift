@@ -12,7 +12,7 @@ struct RemovalTextTests {
         RemovalDocument(group: "g", sink: "s", files: files, workersReaching: reaching)
     }
 
-    @Test func whatIsNotDoneIsNotSaidToBe() {
+    @Test func removalClaimsNoDeletionThatIsNotDone() {
         #expect(RemoveCommand.line("g", .keep, removal(0)) == "removed g; finished files were kept")
         #expect(RemoveCommand.line("g", .delete, removal(0)) == "removed g; 0 files deleted")
         #expect(
@@ -29,7 +29,7 @@ struct RemovalTextTests {
         #expect(RemoveCommand.line("g", .delete, pending).contains("as soon as"))
     }
 
-    @Test func whoWaitsForARemovalWaitsForACoordinatorThatIsAway() async throws {
+    @Test func waitingForARemovalLastsThroughAnOutage() async throws {
         let absence = Problem(.databaseUnavailable, "away")
         let answers = Mutex([
             APIResponse(status: 200, body: Array(try JSONEncoder().encode(removal(0)))),
@@ -47,8 +47,8 @@ struct RemovalTextTests {
         #expect(done.removal.note == nil && answers.withLock { $0.isEmpty })
     }
 
-    /// The whole group may be removed at the same time.
-    @Test func noTaskIsSaidToBeRemovedThatSomebodyElseHasRemoved() {
+    /// Another command may remove the whole group at the same time.
+    @Test func tasksThatAnotherCommandHasRemovedAreNotCountedAsRemoved() {
         #expect(RemoveCommand.what(2, of: "g", removed: 2) == "2 tasks of g")
         #expect(RemoveCommand.what(1, of: "g", removed: nil) == "1 task of g")
         #expect(
@@ -61,7 +61,7 @@ struct RemovalTextTests {
                 """)
     }
 
-    @Test func whyFilesCanNotBeDeletedIsSaid() {
+    @Test func reasonWhyFilesCanNotBeDeletedIsTold() {
         var removal = removal(2)
         removal.failure = .init(files: 1, detail: "deleting a: Operation not permitted")
         #expect(
@@ -72,7 +72,7 @@ struct RemovalTextTests {
                 """)
         removal.failure?.files = 2
         #expect(removal.note?.hasPrefix("2 finished files are still to be deleted: deleting a") == true)
-        // Where nobody can try it, that is what there is to be done about.
+        // Without a live worker, the note says that instead.
         removal.workersReaching = 0
         #expect(removal.note?.hasSuffix("no live worker reaches the sink s") == true)
     }
@@ -105,7 +105,7 @@ struct RemovalTextTests {
         )
     }
 
-    @Test func whatBecameOfFilesIsSaid() {
+    @Test func removalTellsWhatBecameOfFiles() {
         var removal = removal(0)
         removal.outcome = .init(deleted: 1, changed: 1, missing: 0)
         #expect(

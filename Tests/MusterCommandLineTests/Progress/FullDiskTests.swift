@@ -21,7 +21,7 @@ struct FullDiskTests {
         #expect(
             text(done: 0, total: gibibyte, unknown: 2, free: 2 * gibibyte)
                 == "/srv has no room for a file: at least 1.0 GiB are still to come, 2.0 GiB are free")
-        // What the database is to have is free, and yet no room for files.
+        // The free space is kept for the database, and there is no room for files.
         #expect(
             text(done: 0, total: gibibyte, unknown: 2, free: 64 << 20, owed: 64 << 20)
                 == "/srv is full: at least 1.0 GiB are still to come, 0 B are free, 64.0 MiB are kept for its database; up to 1.0 GiB are missing, and what 2 files need whose sizes are not known yet"
@@ -37,8 +37,8 @@ struct FullDiskTests {
         #expect(text(done: 0, total: 0, unknown: 1, free: gibibyte) == "/srv has no room for a file: 1.0 GiB are free")
     }
 
-    /// A file was refused at another moment, with what was free then.
-    @Test func whatIsFreeIsToldOnce() {
+    /// The refusal of a file names the space that was free at an earlier moment.
+    @Test func freeSpaceIsToldOnce() {
         let text = "/srv has no room for a file: 23.1 MiB are free, 32.0 MiB are kept for its database"
         let needs = "the file needs 76.3 MiB more"
         #expect(DiskWatch.line("a", "\(needs), 39.1 MiB are free", below: text) == "  a: \(needs)")
@@ -67,11 +67,11 @@ struct FullDiskTests {
         #expect(DiskWatch.areNewer([first], than: nil))
         #expect(DiskWatch.areNewer([second], than: first))
         #expect(!DiskWatch.areNewer([first], than: first))
-        // One of the two has not been tried again.
+        // One of the two files has not been tried again.
         #expect(!DiskWatch.areNewer([second, first], than: first))
     }
 
-    /// The disk has room then, and no look at it tells more.
+    /// With an exhausted quota the disk still has room, so a look at the disk tells no more.
     @Test func aQuotaIsNoFullDisk() {
         let detail = "the sink is full: writing 9 bytes at 0 of a: Disk quota exceeded"
         let failure = FailureDocument(kind: .storageFull, detail: detail, at: Samples.moment)
@@ -81,8 +81,8 @@ struct FullDiskTests {
         #expect(FailureText.text(full, isDecided: true).hasPrefix("disk full"))
     }
 
-    /// A look is `.` where nothing is in the way, `r` where the directory takes no writes, which counts after three looks, and `f` where there is no room, which
-    /// counts after two; `*` and `F` where bytes have come. News is a capital letter where something lasts, and a small one where it is over.
+    /// Looks: `.` no obstacle; `r` the directory refuses writes, which counts after three looks; `f` no room, which counts after two; `*`
+    /// and `F` the same as `.` and `f`, with bytes that came. News: a capital letter when an obstacle lasts, a small one when it is over.
     @Test(arguments: [
         ("rr.rrrr.", "-----R-r"), ("fff", "-F-"), ("ff.f*", "-F--f"), ("fFff", "--F-"), ("ffrrr.", "-F--Rr"),
     ])
@@ -101,7 +101,7 @@ struct FullDiskTests {
         }
         #expect(told.joined() == news)
     }
-    /// Files whose room was reserved go on to come on a full disk.
+    /// Files whose room was reserved still arrive on a full disk.
     @Test func bytesThatHadTheirRoomAreNoSignOfNewRoom() {
         var blockage = Blockage()
         for _ in 0..<2 { _ = blockage.look(.full, looks: 2, hasCome: false, hasRoom: false) }

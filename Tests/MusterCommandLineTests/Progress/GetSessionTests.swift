@@ -6,10 +6,10 @@ import Testing
 
 @testable import MusterCommandLine
 
-@Suite("What get wants of its coordinator")
+@Suite("What get asks of its coordinator")
 struct GetSessionTests {
-    /// A coordinator whose worker is done before `get` hears that its request was taken.
-    @Test func aFileThatIsThereAtOnceHasItsLineAndNobodyWaitsForItsEnd() async throws {
+    /// The worker is done before `get` has the answer to its submission.
+    @Test func aFileThatIsThereAtOnceHasItsLineAndGetDoesNotWaitForItsEnd() async throws {
         let directory = try TemporaryDirectory()
         let file = try FileDescriptor.open(
             directory.path.appending("a.bin"), .writeOnly, options: .create, permissions: .ownerReadWrite)
@@ -39,13 +39,13 @@ struct GetSessionTests {
             context: CommandContext(settings: settings, console: console), own: own, beginWork: {})
         #expect(own.arePassing)
         #expect(try await session.run().group.state == .succeeded)
-        #expect(!own.arePassing, "from then on it would be told that there is no worker")
+        #expect(!own.arePassing, "from then on a missing worker is reported")
         try pipe.writeEnd.close()
         var buffer = [UInt8](repeating: 0, count: 4_096)
         let count = try buffer.withUnsafeMutableBytes { try pipe.readEnd.read(into: $0) }
         try pipe.readEnd.close()
         #expect(String(decoding: buffer[..<count], as: UTF8.self) == "finished: a.bin (3 B)\n")
-        // The first answer of the log has the end; a second question would wait for what never comes.
+        // The log's first answer has the end; a second request would wait for an event that never comes.
         #expect(log.requests.count { $0.contains("wait=") } == 1)
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Some tasks of a group")
 struct GroupPartTests {
-    @Test func theirNumbersAreShownWithoutThoseOfTheOthers() {
+    @Test func numbersOfSomeTasksAreShownWithoutThoseOfTheOthers() {
         var before = Samples.group(total: 40, succeeded: 12, unknown: 1)
         before.tasks.paused = 28
         before.bytes = .init(done: 1_000, total: 9_000, unknownTasks: 1)
@@ -23,7 +23,7 @@ struct GroupPartTests {
         #expect(part.numbers(of: now, beside: nil).bytes == .init(done: 800, total: 800, unknownTasks: 0))
     }
 
-    @Test func whatIsWantedBesideThemIsCountedWithThem() {
+    @Test func tasksOfTheNewGroupAreCountedWithThoseOfTheOldOne() {
         var before = Samples.group("get-old", total: 4, succeeded: 2)
         before.tasks.paused = 2
         before.bytes = .init(done: 100, total: 900, unknownTasks: 0)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Waiting for a group")
 struct GroupWatcherTests {
-    /// A watcher that prints lines to nobody.
+    /// Watches the group to its end and returns it. Output goes to /dev/null unless a descriptor is given.
     private func watch(
         _ log: ScriptedLog,
         news: GroupWatcher.News = .none,
@@ -37,7 +37,7 @@ struct GroupWatcherTests {
             .init(
                 events: [ended(.succeeded, position: 8)], end: 8,
                 looks: [Samples.group(), Samples.group(state: .succeeded)]))
-        // The end of the log is read first; what comes later is what rings.
+        // The watcher reads the end of the log first; only later events wake it.
         log.change { $0.end = 7 }
         #expect(try await watch(log).state == .succeeded)
         let looks = log.requests.filter { $0.hasPrefix("GET /v1/groups/") }
@@ -55,7 +55,7 @@ struct GroupWatcherTests {
         #expect(log.requests.count { $0.contains("wait=") } == 1)
     }
 
-    @Test func whatStartsOverWhileItIsWaitedForCountsAsComeAnew() async throws {
+    @Test func bytesOfATaskThatStartsOverCountAsNew() async throws {
         let reason: JSONValue = .object(["kind": .string("changed"), "detail": .string("another ETag")])
         let facts = Samples.task("a", with: ["contentVersion": .integer(2), "reason": reason])
         let log = ScriptedLog(
@@ -115,7 +115,7 @@ struct GroupWatcherTests {
             try await message(group)?.hasSuffix("is paused; go on with: muster resume nightly") == true)
     }
 
-    /// The limit is one of the whole command, and not of what follows the first answer.
+    /// The limit is one of the whole command, not just of the time after the first answer.
     @Test(.timeLimit(.minutes(1))) func timeIsUpAlsoWhereNothingHasEverAnswered() async throws {
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
@@ -137,7 +137,7 @@ struct GroupWatcherTests {
         #expect(text.contains("it is limited to 10 B/s now"), "\(text)")
     }
 
-    @Test func whatGoesWrongIsToldOnceAndAgainWhenOneStops() async throws {
+    @Test func troubleIsToldOnceAndAgainWhenTheCommandStops() async throws {
         var group = Samples.group()
         group.trouble = [.init(kind: .httpStatus(503), tasks: 1)]
         let log = ScriptedLog(.init(end: 0, looks: [group], troubled: [Samples.troubled("a.bin")]))
@@ -151,7 +151,7 @@ struct GroupWatcherTests {
         #expect(text.split(separator: "\n").map(String.init) == [trouble, line, trouble, line])
     }
 
-    @Test func whatWentWrongInAnEarlierRunIsNotTold() async throws {
+    @Test func troubleOfAnEarlierRunIsNotTold() async throws {
         var group = Samples.group()
         group.trouble = [.init(kind: .httpStatus(503), tasks: 2)]
         var fresh = Samples.troubled("b.bin")
@@ -178,7 +178,7 @@ struct GroupWatcherTests {
         let log = ScriptedLog(.init(events: events, end: 5, looks: looks))
         let text = try await printed { _ = try await watch(log, news: .failures(after: 0), output: $0) }
         #expect(text.split(separator: "\n").last == "failed: b: not found: status 404", "\(text)")
-        // They are no results: who keeps these alone is told of failures all the same.
+        // Failures are no results: a user who redirects the results still sees the failures on standard error.
         log.change { $0.looks = looks }
         let errors = try await printed { _ = try await watch(log, news: .failures(after: 0), errorOutput: $0) }
         #expect(errors == "failed: b: not found: status 404\n")

@@ -6,10 +6,10 @@ import Testing
 
 @testable import MusterCommandLine
 
-/// How long a command goes on asking a coordinator that is away.
+/// How long a command keeps asking a coordinator that is down.
 @Suite("Patience")
 struct PatienceTests {
-    /// What there is to be read, once there is anything.
+    /// The text that can be read, once there is some.
     private static func text(_ descriptor: FileDescriptor) throws -> String {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         let count = try buffer.withUnsafeMutableBytes { try descriptor.read(into: $0) }
@@ -22,7 +22,7 @@ struct PatienceTests {
         try await body(Patience(console: Console(json: false, output: null, errorOutput: null), waits: waits))
     }
 
-    /// A second consumer is refused as long as the first one is there; it waits through an outage like that one.
+    /// A second consumer is refused while the first one holds the name. Both outlast a database outage.
     @Test func aRefusalIsAnAnswerToo() async throws {
         try await withPatience { patience in
             await #expect(throws: Problem(.conflict, "held")) {
@@ -37,7 +37,7 @@ struct PatienceTests {
         }
     }
 
-    @Test func whoWasNeverThereIsReportedAtOnceWhereNothingIsWaitedFor() async throws {
+    @Test func outageIsReportedAtOnceByACommandThatDoesNotWait() async throws {
         try await withPatience(waits: false) { patience in
             await #expect(throws: Problem(.databaseUnavailable, "away")) {
                 try await patience.persist(until: nil) { () throws -> Int in throw Problem(.databaseUnavailable, "away")
@@ -46,7 +46,7 @@ struct PatienceTests {
         }
     }
 
-    /// Who ends connections may be a coordinator that restarts, or no coordinator at all.
+    /// The peer that resets connections may be a coordinator that restarts, or no coordinator at all.
     @Test func anAnswerThatIsLostIsAskedForAgainAndNotForEver() async throws {
         for isSoonThere in [true, false] {
             try await withPatience(waits: false) { patience in
@@ -61,7 +61,7 @@ struct PatienceTests {
     }
 
     @Test(arguments: [Unreachable("refused", isRefused: true), Unreachable("silent", isTimeout: true)])
-    func whatNobodyCanHaveDoneOrWhoHasHadHisTimeIsReportedAtOnce(failure: Unreachable) async throws {
+    func refusedConnectionOrTimeoutIsReportedAtOnce(failure: Unreachable) async throws {
         try await withPatience(waits: false) { patience in
             if failure.isTimeout { _ = try await patience.persist(until: nil) {} }
             var asked = 0
@@ -75,9 +75,9 @@ struct PatienceTests {
         }
     }
 
-    /// A coordinator that is killed after it has done it is there again after a while (F6). That it is there says not that it can work.
+    /// A coordinator that is killed after it has carried out the request is back after a while (F6). That it is back doesn't mean that it can work.
     @Test(arguments: [true, false])
-    func whatMayBeDoneIsAskedForUntilThereIsAnAnswer(mayBeDone: Bool) async throws {
+    func requestThatMayHaveBeenCarriedOutIsRepeatedUntilItIsAnswered(mayBeDone: Bool) async throws {
         let absence = APIResponse(
             status: 503, body: Array(try JSONEncoder().encode(Problem(.databaseUnavailable, "away"))))
         let answers = Mutex<[Result<APIResponse, Unreachable>]>(
@@ -101,9 +101,9 @@ struct PatienceTests {
         }
     }
 
-    /// A command that waits may be started while the coordinator is away. The address may be wrong: what is said tells which one it is, once, however the
-    /// words change. The token of one that comes back is there a moment after it listens.
-    @Test func whatIsWaitedForMayBeginWhileTheCoordinatorIsAway() async throws {
+    /// A command that waits may be started while the coordinator is down. The address may be wrong, so the message names it, once, even if
+    /// the error's wording changes. The token of a coordinator that comes back is there a moment after it listens.
+    @Test func commandThatWaitsMayBeginWhileTheCoordinatorIsAway() async throws {
         let pipe = try FileDescriptor.pipe()
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
@@ -136,8 +136,8 @@ struct PatienceTests {
         }
     }
 
-    /// One that is stopped, or whose machine hangs: its connections stay, and say nothing.
-    @Test func aSilentCoordinatorIsSpokenOfWhileItIsWaitedFor() async throws {
+    /// A coordinator that is stopped, or whose machine hangs: its connections stay open without answers.
+    @Test func aSilentCoordinatorIsReportedWhileTheCommandWaits() async throws {
         let pipe = try FileDescriptor.pipe()
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
@@ -145,7 +145,7 @@ struct PatienceTests {
             console: Console(json: false, output: null, errorOutput: pipe.writeEnd), silence: .milliseconds(1))
         let answer = try await patience.persist(until: nil) {
             var text = ""
-            // It answers once that was said.
+            // The request is answered once the message is out.
             while !text.hasSuffix("\n") { text += try Self.text(pipe.readEnd) }
             return text
         }
@@ -156,9 +156,9 @@ struct PatienceTests {
         try pipe.readEnd.close()
     }
 
-    /// A coordinator that answers can be reached, and knows best what it lacks.
+    /// A coordinator that answers is reachable, and its own message says best what it lacks.
     @Test(arguments: [(Patience.Asked.coordinator, "the coordinator"), (.ownDatabase, "the private database")])
-    func whatTheCoordinatorLacksIsToldInItsOwnWordsAndOnlyWhatIsNew(asked: Patience.Asked, name: String) async throws {
+    func coordinatorsTroubleIsToldInItsOwnWordsAndOnlyWhenNew(asked: Patience.Asked, name: String) async throws {
         let pipe = try FileDescriptor.pipe()
         let null = try FileDescriptor.open("/dev/null", .writeOnly)
         defer { try? null.close() }
@@ -184,7 +184,7 @@ struct PatienceTests {
                 """)
     }
 
-    /// `get` asks its own coordinator, whose database may be starting again at the very first question.
+    /// `get` asks its own coordinator, whose database may be restarting at the very first request.
     @Test func aRequestIsSentUntilThereIsAnAnswer() async throws {
         let absence = try JSONEncoder().encode(Problem(.databaseUnavailable, "away"))
         let answers = Mutex([

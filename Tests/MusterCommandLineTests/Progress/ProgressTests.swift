@@ -57,7 +57,7 @@ struct ProgressTests {
         #expect(!plain.lines(snapshot, width: 80).joined().contains("more"))
     }
 
-    @Test func whatWentWrongStandsUnderItsFile() throws {
+    @Test func troubleStandsUnderItsFile() throws {
         var snapshot = snapshot()
         snapshot.group.trouble = [.init(kind: .httpStatus(503), tasks: 2), .init(kind: .network, tasks: 1)]
         snapshot.files = [
@@ -76,23 +76,23 @@ struct ProgressTests {
         #expect(facts == ["503 Service Unavailable (2), connection failed (1)"])
     }
 
-    @Test func howOftenSomethingIsTriedIsSaidWhereItIsKnown() throws {
+    @Test func numberOfTriesIsToldWhereItIsKnown() throws {
         var task = Samples.troubled("a.bin", kind: .network)
         func next() throws -> String { try #require(TroubleText(task)).next }
         task.retry?.limit = nil
         #expect(try next() == "try 3 in 4s")
-        // The origin said that there was too much at once, which is no try.
+        // The origin refused too many requests at once, which doesn't count as a try.
         task.retry = RetryDocument(number: 1, limit: 8)
         #expect(try next() == "next try when a connection is free")
         task.retry = RetryDocument(number: 2, limit: 3)
         task.state = .active
         #expect(try next() == "try 2 of 3 now")
-        // No name is wrong where an origin has served lately.
+        // The name of an origin that has served lately isn't taken for wrong, so the limit is a time.
         task.retry = RetryDocument(number: 3, inSeconds: 4, onForSeconds: 110)
         #expect(try next() == "try 3 in 4s, given up in 1m 50s at the earliest")
     }
 
-    @Test func filesThatNobodyBeginsAreToldOfOnceThatLasts() {
+    @Test func filesThatNoWorkerBeginsAreReportedOnceThatLasts() {
         var group = Samples.group()
         (group.tasks.queued, group.tasks.active) = (3, 2)
         group.trouble = [.init(kind: .timeout, tasks: 1)]
@@ -116,7 +116,7 @@ struct ProgressTests {
         #expect(!GroupFactLines.all(group).contains { $0.0 == "speed" })
     }
 
-    /// A link that hangs: its try fails after a minute, and the person who waits wonders after seconds.
+    /// A link that hangs: the try fails only after a minute, but the user wonders after seconds.
     @Test func silenceIsToldWithTheFilesThatNothingComesOf() async throws {
         var group = Samples.group()
         (group.tasks.active, group.tasks.finalizing, group.notes) = (3, 0, [])
@@ -166,7 +166,7 @@ struct ProgressTests {
         #expect(progress.lines([again], of: group, now: start + .seconds(5)).count == 1, "one more try has failed")
     }
 
-    /// The same files, and others, are tried in vain as long as it is full.
+    /// As long as the disk is full, further tries of these and other files fail.
     @Test func aFullDiskIsToldOfByAFewFiles() {
         var progress = PlainProgress()
         var group = Samples.group()
@@ -194,7 +194,7 @@ struct ProgressTests {
         #expect(row(0, 0).hasSuffix("asked for") && row(9, 0).hasSuffix("0 B/s") && row(0, 9).hasSuffix("9 B/s"))
     }
 
-    /// A terminal cuts what is too long for it, wherever that is: so nothing may be.
+    /// A terminal cuts a line that is too long, wherever that is, so no line may be too long.
     @Test(arguments: [24, 40, 60, 80, 100, 120, 200])
     func everyLineFitsItsTerminal(width: Int) {
         for line in plain.lines(snapshot(), width: width) {
@@ -231,7 +231,7 @@ struct ProgressTests {
         #expect(ProgressSnapshot.percent(2_000_000, of: 1_000_000) == 99)
         #expect(ProgressSnapshot(group: Samples.group(state: .succeeded, total: 3, succeeded: 3)).percent == 100)
         #expect(ProgressSnapshot(group: Samples.group(total: 0, succeeded: 0, unknown: 1)).percent == nil)
-        // A share of files is none of bytes: it is shown as a bar alone, of several files.
+        // A share of the files is no share of the bytes: it is shown only as a bar, and only for several files.
         let unknown = ProgressSnapshot(group: Samples.group(total: 40, succeeded: 10, unknown: 3))
         #expect(unknown.percent == nil && unknown.barPercent == 25)
         #expect(ProgressSnapshot(group: Samples.group(total: 1, succeeded: 0, unknown: 1)).barPercent == nil)
@@ -248,7 +248,7 @@ struct ProgressTests {
         #expect(progress.line(second, now: start + .seconds(65)) == nil, "nothing is under way")
     }
 
-    /// A link that hangs says nothing for a minute, and a log without lines looks like a command that does.
+    /// A link that hangs brings nothing for a minute; without new lines, the command itself would seem to hang.
     @Test func aLineIsSaidAgainWhileAFileIsUnderWay() {
         var group = Samples.group(notes: ["not one byte has come since then of a.bin"])
         var progress = PlainProgress()
@@ -294,7 +294,7 @@ struct ProgressTests {
             summary(Gain.Start(group, at: start), after: .seconds(1)) == PlainProgress.summary(group), "nothing came")
     }
 
-    @Test func whatStartsOverIsNotSaidToHaveBeenThere() {
+    @Test func fileThatStartsOverIsNotSaidToHaveBeenThere() {
         let now = ContinuousClock.now
         var half = Samples.group()
         half.bytes.done = 300 << 20

@@ -5,9 +5,9 @@ import MusterCore
 
 /// Documents for tests.
 enum Samples {
-    /// 2026-03-01T12:00:00Z.
-    /// A quarter of a minute after the moment of the samples, an hour east of Greenwich.
+    /// A clock 15 s after `moment`, one hour east of Greenwich.
     static let clock = WallClock(now: Timestamp(microseconds: moment.microseconds + 15_000_000)) { _ in 3_600 }
+    /// 2026-03-01T12:00:00Z.
     static let moment = Timestamp(microseconds: 1_772_366_400_000_000)
 
     /// A group half done.
@@ -63,7 +63,7 @@ enum Samples {
             retry: RetryDocument(number: 3, limit: 8, inSeconds: inSeconds))
     }
 
-    /// A task that is paused with some bytes.
+    /// A paused task with some of its bytes.
     static func part(_ path: String, done: Int64, total: Int64?) -> TaskDocument {
         TaskDocument(
             key: path, state: .paused, urls: ["https://example.org/\(path)"], path: path, size: nil, priority: 0,
@@ -72,7 +72,7 @@ enum Samples {
             finishedAt: nil)
     }
 
-    /// A task whose file is there.
+    /// A succeeded task.
     static func finished(_ path: String, size: Int64) -> TaskDocument {
         TaskDocument(
             key: path, state: .succeeded, urls: ["https://example.org/\(path)"], path: path, size: nil, priority: 0,
@@ -81,19 +81,19 @@ enum Samples {
             finishedAt: moment, retry: nil)
     }
 
-    /// A worker that is there.
+    /// A live worker.
     static let worker = WorkerDocument(
         name: "w", session: SessionID(rawValue: 1), state: "ready", version: "1", sinks: [], slots: 1, leases: 0,
         bytesPerSecond: 0, startedAt: moment, lastSeenAt: moment, labels: [:])
 
-    /// The facts of a task's event: where its file is to stand, and what else there is.
+    /// The facts of a task's event: its path, and further fields.
     static func task(
         _ key: String = "k", path: String? = nil, with more: [String: JSONValue] = [:]
     ) -> [String: JSONValue] {
         ["group": .string("nightly"), "key": .string(key), "path": .string(path ?? key)].merging(more) { $1 }
     }
 
-    /// The facts of a file that is there.
+    /// The facts of the event of a succeeded task.
     static func success(_ path: String, size: Int64) -> [String: JSONValue] {
         task(
             path,

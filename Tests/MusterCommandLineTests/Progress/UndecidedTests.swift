@@ -4,9 +4,9 @@ import Testing
 
 @testable import MusterCommandLine
 
-/// What is said of work that has not come to its end.
+/// Messages about work that has not ended.
 @Suite struct UndecidedTests {
-    /// Workers that were stopped bring nothing, which says nothing of how fast they were.
+    /// Stopped workers bring nothing any more, but their average speed is known.
     @Test func aStoppedGroupSaysHowFastItCame() {
         var group = Samples.group()
         let start = Gain.Start(group, at: .now)
@@ -20,7 +20,7 @@ import Testing
         #expect(!PlainProgress.stopped(ProgressSnapshot(group: group), nothing).contains("/s"))
     }
 
-    /// What brought something is decided on by the next try.
+    /// After a try that brought something, only the next try decides whether it is the file.
     @Test func aFileIsNotCalledAnotherOneBeforeThatIsDecided() throws {
         var task = Samples.troubled("a.txt", kind: .httpStatus(200))
         task.failure?.status = 200

@@ -14,7 +14,7 @@ struct DatabaseRoomTests {
         "the disk is full: the private database in /srv/pg needs 32 MiB, and 3 MiB are free; 29 MiB are missing; waiting for room: make some, "
         + "and it goes on by itself"
 
-    /// What is told of findings, each whether there is room and whether the server runs.
+    /// The messages about a series of findings: whether there is room, and whether the server runs.
     private func told(tellsOfRunning: Bool, _ findings: [(Bool, isRunning: Bool)]) -> [String] {
         let told = Lines()
         let room = DatabaseRoom(tellsOfRunning: tellsOfRunning, onFull: .wait, remark: told.add)
@@ -39,16 +39,16 @@ struct DatabaseRoomTests {
         #expect(told(tellsOfRunning: true, findings) == [Self.said, "there is room again; going on", Self.said])
     }
 
-    /// A command that is about to end promises nothing.
+    /// A command that ends on a full disk doesn't promise to go on.
     @Test(arguments: [(OnFull.fail, false), (.wait, true)])
-    func thatALackIsWaitedForIsSaidWhereItIs(onFull: OnFull, waits: Bool) throws {
+    func onlyACommandThatWaitsForRoomSaysThatItGoesOn(onFull: OnFull, waits: Bool) throws {
         let room = DatabaseRoom(tellsOfRunning: false, onFull: onFull) { _ in }
         #expect(room.trouble == nil)
         room.found(Self.lack, isRunning: true)
         #expect(try #require(room.trouble).contains("goes on by itself") == waits)
     }
 
-    @Test func whatARunningServerLacksIsLeftToWhoWatchesTheSameDisk() {
+    @Test func aRunningServersLackIsLeftToTheWatcherOfTheSameDisk() {
         #expect(told(tellsOfRunning: false, [(false, isRunning: true), (true, isRunning: true)]).isEmpty)
         #expect(told(tellsOfRunning: false, [(false, isRunning: true), (false, isRunning: false)]) == [Self.said])
     }

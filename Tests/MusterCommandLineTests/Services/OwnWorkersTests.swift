@@ -2,7 +2,7 @@ import Testing
 
 @testable import MusterCommandLine
 
-/// Where the workers of `get` are.
+/// The state of the workers of `get`.
 @Suite struct OwnWorkersTests {
     @Test func commandIsOverWithTheLastWorkerThatWasToldToLeave() {
         let own = OwnWorkers(2)

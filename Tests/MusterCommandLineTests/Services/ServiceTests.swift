@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Parts of long-running commands")
 struct ServiceTests {
-    @Test func aValueReachesEverybodyWhoWaitsAndEverybodyWhoAsksLater() async throws {
+    @Test func aValueReachesAllWaitersAndLaterReaders() async throws {
         let eventual = Eventual<Int>()
         #expect(eventual.current == nil)
         try await withThrowingTaskGroup(of: Int.self) { tasks in
@@ -33,7 +33,7 @@ struct ServiceTests {
             tasks.cancelAll()
             #expect(await tasks.next() == true)
         }
-        // The value is not lost on those who come later.
+        // The value still reaches later readers.
         eventual.fulfil(1)
         #expect(eventual.current == 1)
     }

@@ -43,14 +43,14 @@ struct TokenFileTests {
         }
     }
 
-    @Test func whatADeadCoordinatorHasLeftIsShownToNobody() throws {
+    @Test func tokenOfADeadCoordinatorIsNotUsed() throws {
         try with { path, environment in
             var file: TokenFile? = try TokenFile.publish(
                 "a-token-of-16-and-more", at: Self.address, environment: environment)
             #expect(file != nil)
             file = nil
             #expect(TokenFile.find(server: Self.url, environment: environment) == nil)
-            // As after a kill: the file is there, and nobody holds it.
+            // As after a kill: the file is there, but no process holds its lock.
             let name = path + "/muster/127.0.0.1_7301.token"
             try Data("an-old-token-of-16-and-more\n".utf8).write(to: URL(filePath: name))
             chmod(name, 0o600)
@@ -61,7 +61,7 @@ struct TokenFileTests {
         }
     }
 
-    @Test func whatOthersCouldReadOrWriteIsNotBelieved() throws {
+    @Test func tokenFileThatOthersCouldReadOrWriteIsNotBelieved() throws {
         try with { path, environment in
             let file = try TokenFile.publish("a-token-of-16-and-more", at: Self.address, environment: environment)
             let name = path + "/muster/127.0.0.1_7301.token"
@@ -75,7 +75,7 @@ struct TokenFileTests {
             }
             withExtendedLifetime(file) {}
         }
-        // A link that somebody has put there leads nowhere.
+        // A symbolic link in the place of the directory is not followed.
         try with { path, environment in
             try FileManager.default.createSymbolicLink(atPath: path + "/muster", withDestinationPath: "/tmp")
             #expect(throws: (any Error).self) {

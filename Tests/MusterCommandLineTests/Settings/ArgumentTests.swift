@@ -24,7 +24,7 @@ struct ArgumentTests {
     @Test(arguments: [
         "", "7300", ":7300", "host", "host:", "host:65536", "host:-1", "::1:7300", "[x]:1", "a b:1", "h:+1",
     ])
-    func whatIsNoListenAddressIsRefused(text: String) {
+    func invalidListenAddressIsRefused(text: String) {
         #expect(ListenAddress(text) == nil)
     }
 

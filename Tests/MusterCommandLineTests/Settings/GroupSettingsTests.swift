@@ -124,7 +124,7 @@ struct GroupSettingsTests {
         "", "22:00", "22-06", "22:00-06:00-07:00", "24:01-06:00", "25:00-06:00", "22:60-06:00", "22:0-06:00",
         "22:00-", "a:00-b:00", "22:00 - 06:00", "-1:00-06:00", "222:00-06:00",
     ])
-    func whatIsNoPartOfTheDayIsRefused(text: String) {
+    func invalidPartOfTheDayIsRefused(text: String) {
         #expect(TimeWindowArgument(text) == nil)
     }
 

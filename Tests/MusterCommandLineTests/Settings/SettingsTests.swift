@@ -52,7 +52,7 @@ struct SettingsTests {
         #expect(SettingName.sessionTTL.variable(for: "serve") == "MUSTER_SESSION_TTL")
     }
 
-    /// What a shell has for one command must not choose or change anything for another.
+    /// A variable that a shell has for one command must not choose or change anything for another.
     @Test(arguments: [
         SettingName.group, .groups, .types, .state, .subscription, .consumer, .after, .manifest, .digest, .priority,
         .weight,
@@ -60,7 +60,7 @@ struct SettingsTests {
         .pauseUntil,
         .secretFile, .locationTrusted, .acceptUnframed,
     ])
-    func whatChoosesOrChangesAThingHasNoVariable(name: SettingName) throws {
+    func settingThatChoosesOrChangesAThingHasNoVariable(name: SettingName) throws {
         let variable = "MUSTER_" + name.rawValue.uppercased().split(separator: "-").joined(separator: "_")
         for command in MusterCommand.names {
             #expect(
@@ -171,7 +171,7 @@ struct SettingsTests {
     }
 
     @Test(arguments: ["0", "10Mb/s", "10Mbps", "-1", "fast", "10MiB/m", "/s", "2000000TiB/s"])
-    func whatIsNoRateIsRefused(text: String) {
+    func invalidRateIsRefused(text: String) {
         #expect(throws: CommandFailure.self) { try settings([.rate: [text]]).rate(.rate) }
     }
 

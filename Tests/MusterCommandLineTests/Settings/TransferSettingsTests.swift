@@ -15,7 +15,7 @@ struct TransferSettingsTests {
             .transfers(base: "/base")
     }
 
-    /// What the refusal says.
+    /// The message of the refusal.
     private func refusal(_ arguments: [SettingName: [String]]) throws -> String {
         do {
             _ = try transfers(arguments)
@@ -82,7 +82,7 @@ struct TransferSettingsTests {
         #expect(try refusal([.user: ["me"]]).contains("--user has no password"))
     }
 
-    /// `get` is the worker: what it can't read would fail each file by itself.
+    /// `get` is the worker: a file that it can't read would fail each task separately.
     @Test(arguments: [
         (SettingName.header, "X: file:gone", "file:/base/gone must name a file that can be read here (No such"),
         (.user, "me:file:/tmp", "(it is a directory)"), (.netrc, "/tmp", "(it is a directory)"),
@@ -188,7 +188,7 @@ struct TransferSettingsTests {
         }
     }
 
-    @Test func triesAreBoundedAndCountAlsoWhereNobodyIsReached() throws {
+    @Test func triesAreBoundedAndCountForUnreachedOriginsToo() throws {
         func tries(_ texts: [String]) throws -> [Int32] {
             let settings = try Settings(
                 command: "serve", arguments: [.tries: texts], configuration: nil, environment: [:])

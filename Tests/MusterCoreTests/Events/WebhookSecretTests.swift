@@ -21,7 +21,7 @@ struct WebhookSecretTests {
             "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS-", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAA",
             "whsec_" + String(repeating: "AAAA", count: 22),
         ])
-    func anythingElseIsNone(text: String) {
+    func malformedWebhookSecretIsRefused(text: String) {
         #expect(throws: WebhookSecret.Refusal()) { try WebhookSecret(validating: text) }
     }
 

@@ -18,7 +18,7 @@ struct SessionTrustTests {
         #expect(trust.end == 37 * second)
     }
 
-    @Test func answerThatOvertookALaterOneNeverShortensTheWindow() {
+    @Test func lateAnswerToAnEarlierRequestNeverShortensTheWindow() {
         var trust = SessionTrust(requested: 0, timeToLive: .seconds(30))
         trust.renew(requested: 20 * second, timeToLive: .seconds(30))
         trust.renew(requested: 10 * second, timeToLive: .seconds(30))
@@ -40,7 +40,7 @@ struct SessionTrustTests {
     }
 
     @Test(arguments: [Duration.milliseconds(Int64.max), .seconds(601)])
-    func noMoreIsBelievedThanACoordinatorMayBeGiven(timeToLive: Duration) {
+    func timeToLiveIsCappedAtTheLongestOfACoordinator(timeToLive: Duration) {
         #expect(SessionTrust(requested: 0, timeToLive: timeToLive).end == 540 * second)
     }
 

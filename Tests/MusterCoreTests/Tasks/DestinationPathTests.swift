@@ -39,7 +39,7 @@ struct DestinationPathTests {
             ("a\\b", .forbiddenCharacter), ("..\\a", .forbiddenCharacter),
             (".muster", .reserved), (".muster/parts/1.1.part", .reserved), (".MUSTER", .reserved),
             (".Muster/parts/x", .reserved),
-            // Case-insensitive file systems fold these to the same name: the long s, and what is invisible.
+            // Case-insensitive file systems fold these to the same name: the long s, and invisible characters.
             (".mu\u{17f}ter", .reserved), (".m\u{200c}uster/a", .reserved), (".muster\u{feff}", .reserved),
         ] as [(String, DestinationPath.Refusal)]
     )
@@ -47,7 +47,7 @@ struct DestinationPathTests {
         #expect(Self.refusal(text) == refusal)
     }
 
-    /// A combining mark after a slash makes one of Swift's characters of both; to the file system it is a slash still.
+    /// In Swift a slash and a combining mark after it are one character; to the file system the slash is still a slash.
     @Test(
         arguments: [
             ("/\u{301}etc", .absolute), ("../\u{301}x", .traversal), ("a/../\u{301}x", .traversal),
@@ -68,15 +68,15 @@ struct DestinationPathTests {
     @Test(
         arguments: [
             ("/pub/a.tar", "a.tar"), ("/a%20b.tar", "a b.tar"), ("/%C3%A4.txt", "ä.txt"), ("a", "a"),
-            // Nothing to go by.
+            // Paths without a name.
             ("", "index.html"), ("/", "index.html"), ("/pub/", "index.html"), ("/a//", "index.html"),
-            // Hostile ones.
+            // Hostile names.
             ("/..%2f..%2fetc", ".._.._etc"), ("/a/%2e%2e", "__"), ("/%2e", "_"), ("/..", "__"), ("/.", "_"),
             ("/a%00.tar", "a_.tar"), ("/a%0d%0ab", "a__b"), ("/%7f", "_"), ("/..%5c..%5cx", ".._.._x"),
             ("/%2fetc", "_etc"),
             ("/.muster", "_muster"), ("/%2emuster", "_muster"), ("/.muster%2fparts", ".muster_parts"),
             ("/.%2e%2f%cc%81x", ".._\u{301}x"), ("/.MUSTER", "_MUSTER"), ("/.Mu%C5%BFter", "_Mu\u{17f}ter"),
-            // What nobody sees, or what turns a name around: cod.exe would read as exe.doc.
+            // Invisible characters, and those that reverse the reading direction: cod.exe would read as exe.doc.
             ("/a%E2%80%AEcod.exe", "a_cod.exe"), ("/a%E2%81%A6b%E2%81%A9.txt", "a_b_.txt"),
             ("/a%E2%80%8B.txt", "a_.txt"),
             ("/a%D8%9C.txt", "a_.txt"), ("/a%E2%80%A8b", "a_b"), ("/a%C2%85b", "a_b"), ("/a%C2%ADb", "a_b"),
@@ -96,12 +96,12 @@ struct DestinationPathTests {
         let family = String(repeating: "👩‍👩‍👧", count: 30)
         let name = DestinationPath.suggested(byURLPath: "/" + PercentEncoding.encodeSegment(family))
         #expect(name == String(repeating: "👩‍👩‍👧", count: 14))
-        // One character longer than a name may be.
+        // A single character that is longer than a name may be.
         let marks = "a" + String(repeating: "\u{301}", count: 200)
         #expect(DestinationPath.suggested(byURLPath: "/" + PercentEncoding.encodeSegment(marks)) == "index.html")
     }
 
-    /// Pieces that could be put together to something that leaves the sink.
+    /// Pieces that might form a path that leaves the sink.
     private static let pieces = [
         "/", "/", "..", ".", "a", "\\", "\0", "\u{301}", "\u{200d}", "\n", ".muster", "%2f", "%2e", "%00", "%cc%81",
         "%", "ä",

@@ -26,7 +26,7 @@ struct FailureKindTests {
         #expect(try JSONDecoder().decode([FailureKind].self, from: Data("[\"\(name)\"]".utf8)) == [kind])
     }
 
-    @Test func aRefusedConnectionIsToldInAFewWords() {
+    @Test func refusedConnectionIsReportedInAFewWords() {
         let detail =
             "with a range and without one: not connected: Failed to connect to 127.0.0.1 port 80 after 0 ms: Couldn't connect to server"
         #expect(
@@ -49,7 +49,7 @@ struct FailureKindTests {
                 == "connection failed: plainly: connection reset: by peer")
     }
 
-    @Test func aPageInThePlaceOfAFileIsNotToldAsOK() {
+    @Test func pageInPlaceOfAFileIsNotReportedAsOK() {
         let page = FailureKind.httpStatus(200)
         #expect(page.title(status: 200, isDecided: true) == "not the file (status 200)")
         #expect(
@@ -62,8 +62,8 @@ struct FailureKindTests {
                 == "not the file (status 200) from http://a.example/f: a page of text/html in the place of the file")
     }
 
-    /// An answer came, so that no connection has failed.
-    @Test func anAnswerThatMayBeSomethingElseIsNotToldAsAFailedConnection() {
+    /// An answer came, so no connection has failed.
+    @Test func answerThatMayBeSomethingElseIsNotReportedAsAFailedConnection() {
         let detail = "the response states no other validator, and is something else: size 9 became 5"
         #expect(
             FailureKind.network.text(status: 200, source: nil, detail: detail, isDecided: true)
@@ -74,14 +74,14 @@ struct FailureKindTests {
         #expect(FailureKind.network.title(status: 200, isDecided: true) == "connection failed (status 200)")
     }
 
-    @Test func whatADetailRepeatsIsToldOnce() {
+    @Test func detailThatRepeatsTheTitleIsShortened() {
         #expect(
             FailureKind.tooSlow.text(status: 206, source: nil, detail: "too slow: below 1024 bytes/s", isDecided: true)
                 == "too slow (status 206): below 1024 bytes/s")
     }
 
-    /// No address is what is wrong.
-    @Test func aRedirectToAnotherSchemeIsToldAsThat() {
+    /// The scheme is wrong, not the address.
+    @Test func redirectToAnotherSchemeIsReportedAsSuch() {
         let reason = "a redirect leads to a scheme that is not followed: file"
         #expect(
             FailureKind.refusedAddress.text(
@@ -105,7 +105,7 @@ struct FailureKindTests {
             FailureKind.proxy.text(
                 status: nil, source: "http://a.example/b", detail: "proxy failed: Could not resolve proxy: p.example",
                 isDecided: true)
-                == "proxy failed for http://a.example/b: Could not resolve proxy: p.example", "it is not the source's")
+                == "proxy failed for http://a.example/b: Could not resolve proxy: p.example", "not the source's host")
     }
 
     @Test func tableHasEveryKind() {
@@ -142,20 +142,20 @@ struct FailureKindTests {
             (600, .httpStatus(600), .nextSource),
         ] as [(Int, FailureKind, FailureKind.Rule)]
     )
-    func statusIsTriedAgainOrNot(status: Int, kind: FailureKind, rule: FailureKind.Rule) {
+    func statusDecidesWhetherToTryAgain(status: Int, kind: FailureKind, rule: FailureKind.Rule) {
         #expect(FailureKind.status(status) == kind)
         #expect(FailureKind.status(status).rule == rule)
     }
 }
 
-/// What a failure says beyond its kind (range contract, rows 21 and 24).
+/// Limits and expired URLs, by the kind and the status of a failure (range contract, rows 21 and 24).
 struct FailureSignalTests {
     @Test(
         arguments: [
             (.httpStatus(429), 429, .certain), (.httpStatus(503), 503, .certain), (.httpStatus(503), nil, .certain),
             (.httpStatus(403), 403, .possible), (.httpStatus(400), 400, .possible), (.httpStatus(400), nil, .none),
             (.notFound, 404, .possible), (.network, nil, .possible),
-            // The body of a good answer was cut.
+            // The body of a successful answer was cut.
             (.network, 206, .possible),
             (.notFound, 410, .none), (.notFound, 451, .none), (.notFound, nil, .none), (.authentication, 401, .none),
             (.httpStatus(500), 500, .none), (.httpStatus(418), 418, .none), (.timeout, nil, .none),
@@ -170,7 +170,7 @@ struct FailureSignalTests {
         arguments: [
             (.authentication, 401, true), (.httpStatus(403), 403, true), (.httpStatus(403), nil, true),
             (.notFound, 410, true),
-            // A proxy's wish, a secret that could not be read, and what has never been there.
+            // A proxy's demand, a secret that could not be read, and a file that has never been there.
             (.authentication, 407, false), (.authentication, nil, false), (.notFound, 404, false),
             (.notFound, 451, false), (.notFound, nil, false), (.httpStatus(400), 400, false), (.network, nil, false),
             (.changed, 200, false), (.refusedAddress, nil, false),
@@ -194,9 +194,9 @@ struct FailureSignalTests {
             FailureKind.LimitSignal.allCases.map(\.rawValue) == ["none", "possible", "certain", "refuted", "unserved"])
     }
 
-    @Test func everyKindOfTheTableHasOneAnswerEach() {
+    @Test func kindsOfLimitsAndExpiriesNeverGiveUpTheTask() {
         for (kind, name, rule) in FailureKindTests.table {
-            // What may come from limits or from an old URL is never a reason to give up the task.
+            // A failure that may come from a limit or an old URL is never a reason to give up the task.
             guard kind.limitSignal(status: nil) != .none || kind.isExpiry(status: nil) else { continue }
             #expect(rule == .retry || rule == .nextSource, "\(name)")
         }

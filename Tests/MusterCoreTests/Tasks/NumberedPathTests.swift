@@ -7,7 +7,7 @@ import Testing
         ("a/b/x.tar.gz", "a/b/x.tar (2).gz"),
         (".hidden", ".hidden (2)"), ("d/.hidden.txt", "d/.hidden (2).txt"), ("trailing.", "trailing (2)."),
         ("dots...", "dots.. (2)."), ("ünï.ö", "ünï (2).ö"),
-        // A combining mark makes one of Swift's characters of itself and what is before it, and a dot is a dot all the same.
+        // In Swift a combining mark and the dot or slash before it are one character; the dot or slash still counts.
         ("a.\u{301}b", "a (2).\u{301}b"), ("a/\u{301}b", "a/\u{301}b (2)"),
         ("a.this is no ending but the rest of a sentence", "a.this is no ending but the rest of a sentence (2)"),
     ])

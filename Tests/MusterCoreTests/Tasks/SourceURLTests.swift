@@ -35,7 +35,7 @@ struct SourceURLTests {
         ])
     func originIsSchemeHostAndPort(text: String, origin: String, path: String) throws {
         let url = try SourceURL(validating: text)
-        // No request has the fragment (RFC 9110 §7.1), so that two URLs that differ by it are one.
+        // No request has the fragment (RFC 9110 §7.1), so two URLs that differ only by it are the same.
         #expect(url.string == text.prefix { $0 != "#" })
         #expect(url.description == url.string)
         #expect(url.origin == origin)
@@ -98,7 +98,7 @@ struct SourceURLTests {
         let longest = "\(label).\(label).\(label).\(label.prefix(61))"
         #expect(try SourceURL(validating: "http://\(longest)/").origin == "http://\(longest):80")
         #expect(Self.refusal("http://\(longest)h/") == .hostTooLong)
-        // Whether such a name is too long for us or none for Foundation, it is refused.
+        // Such a name is refused, by our bound or by Foundation.
         #expect(Self.refusal("http://\(String(repeating: "h", count: 4_000))/") != nil)
     }
 

@@ -4,7 +4,7 @@ import Testing
 private let url = "https://example.org/pub/a%20b.tar"
 private let sha256 = String(repeating: "aB", count: 32)
 
-/// What a caller may get wrong, and the pointer that names it.
+/// A mistake in a submitted task, and the pointer that names it.
 struct Mistake: Sendable, CustomTestStringConvertible {
     var urls: [String] = [url]
     var key: String?
@@ -60,7 +60,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
         Mistake(digests: ["sha256": sha256 + "0"], pointer: "/digests/sha256"),
         Mistake(digests: ["md5": "g" + String(repeating: "0", count: 31)], pointer: "/digests/md5"),
         Mistake(digests: ["sha1": String(repeating: "é", count: 20)], pointer: "/digests/sha1"),
-        // The first in alphabetical order is named, whatever the dictionary's order is.
+        // The first name in alphabetical order is reported, whatever the dictionary's order is.
         Mistake(digests: ["sha512": "x", "md5": "x", "sha1": "x"], pointer: "/digests/md5"),
         Mistake(headers: ["": "x"], pointer: "/headers/"),
         Mistake(headers: ["X Y": "x"], pointer: "/headers/X Y"),

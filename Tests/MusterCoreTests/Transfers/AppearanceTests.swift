@@ -8,7 +8,7 @@ struct AppearanceTests {
 
     private static let moment = "Thu, 26 Nov 2026 02:33:05 GMT"
 
-    /// A date that is as young as the answer is no validator yet, and one a second later: the answers are of the same file.
+    /// A date that is as young as the answer is no validator yet, but becomes one. Both answers are of the same file.
     @Test func aFileThatWasMadeAMomentAgoLooksAsItDoesLater() {
         let young = Self.look(0, ("Last-Modified", Self.moment), ("Date", Self.moment), ("ETag", "\"a\""))
         let later = Self.look(
@@ -17,8 +17,8 @@ struct AppearanceTests {
         #expect(young.kind == later.kind)
     }
 
-    /// Each is rather the file than those before it.
-    @Test func ofTwoAnswersTheOneThatPagesDontLookLikeIsTheFile() {
+    /// Each look is more likely the file than the look before it.
+    @Test func ofTwoAnswersTheOneLessLikeAPageIsTheFile() {
         let looks = [
             Self.look(0, ("Content-Type", "application/zip")),
             Self.look(5_000, ("Content-Type", "text/html")),
@@ -33,8 +33,8 @@ struct AppearanceTests {
         }
     }
 
-    /// What comes second may be a page that says that the URL was used.
-    @Test func ofTwoAnswersThatAreAsGoodTheFirstIsTheFileUnlessItHasComeForOthers() {
+    /// The second answer may be a page that says that the URL was used.
+    @Test func ofTwoEqualAnswersTheFirstIsTheFileUnlessItCameForOtherFiles() {
         let type = ("Content-Type", "application/json")
         let (first, second) = (Self.look(130, type), Self.look(939, type))
         #expect(!second.isRatherTheFile(than: first, isRepeated: false, namesNoPage: false))
@@ -42,7 +42,7 @@ struct AppearanceTests {
         #expect(!first.isRatherTheFile(than: second, isRepeated: true, namesNoPage: false))
     }
 
-    @Test func aPageIsNoFileOfANameThatNamesNone() {
+    @Test func pageIsNotTheFileIfTheNameIsNotThatOfAPage() {
         let (nothing, page) = (Self.look(0), Self.look(500, ("Content-Type", "text/html")))
         #expect(page.isRatherTheFile(than: nothing, isRepeated: false, namesNoPage: false))
         #expect(!page.isRatherTheFile(than: nothing, isRepeated: true, namesNoPage: true))

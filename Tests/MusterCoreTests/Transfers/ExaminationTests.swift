@@ -1,7 +1,7 @@
 import MusterCore
 import Testing
 
-/// What is asked for, and what a body is taken for then (range contract, rows 24 and 27; adr/0036).
+/// The steps of an examination, and its verdicts (range contract, rows 24 and 27; adr/0036).
 @Suite struct ExaminationTests {
     private static func look(_ type: String?, size: Int64 = 900, fields: [(String, String)] = []) -> Appearance {
         var headers = fields.map { (name: $0.0, value: $0.1) }
@@ -9,7 +9,7 @@ import Testing
         return Appearance(ResponseFacts(status: 200, headers: headers), size: size)
     }
 
-    /// A body, as a worker may find it.
+    /// A body that a worker may get.
     enum Found: CaseIterable, Sendable {
         case page, dated, file, nothing
 
@@ -33,7 +33,7 @@ import Testing
                 isElsewhere: isElsewhere))
     }
 
-    /// Hears what a file said that was served before, and then what came once more.
+    /// Feeds in the answer to the request for the witness, and then the answer to the repeated request for the file.
     private func end(
         _ examination: Examination, _ testimony: Examination.Testimony, _ second: Examination.Second,
         isAlone: Bool = false, turns: Int = 1, leaves: Bool = true
@@ -57,14 +57,14 @@ import Testing
         }
     }
 
-    /// A second answer takes nothing away from a body, unless that answer is the file rather than the body.
+    /// A second answer does not count against a body, unless the second body is more likely the file.
     @Test(arguments: Found.allCases, [Examination.Second.none, .alike]) func bodyIsKeptWhereNothingBetterComes(
         found: Found, second: Examination.Second
     ) {
         for testimony in [Examination.Testimony.served, .nothing] {
             for isShared in [false, true] {
                 let examination = examination(found, isShared: isShared)
-                // One page is as good as the next where none can be told from the file.
+                // A page that differs each time would be left for another try; here it may not be left.
                 let step = end(examination, testimony, second, leaves: !(examination.mayBePage && second == .alike))
                 guard case .over(.file) = step else {
                     Issue.record("\(testimony), \(isShared): \(step)")
@@ -83,7 +83,7 @@ import Testing
         #expect(end(second, .served, .better) == .over(.unclear(", which comes at times")))
     }
 
-    /// As `(found, isShared, isAlone)`: whether what comes again is left for another try, where no other file tells.
+    /// `isLeft`: whether a body that comes again is left for another try, if there is no witness.
     @Test(arguments: [
         (Found.page, false, false, true), (.page, true, false, true), (.page, true, true, false),
         (.dated, true, false, true), (.dated, true, true, false), (.file, true, false, false),
@@ -138,7 +138,8 @@ import Testing
         #expect(examination(.file, isShared: false, answersRange: true, isElsewhere: true).isAskedAgain)
     }
 
-    /// Whatever else is asked for: it is the Range that leads elsewhere. A URL that works once leads to the file.
+    /// The Range is the cause of the redirect, whatever else is asked for at the origin. If no better body comes, the URL may work only
+    /// once, and the body is the file.
     @Test(arguments: [Found.page, .file], [false, true])
     func bodyThatARangeWasRedirectedToYieldsToABetterOneAlone(found: Found, isShared: Bool) {
         let examination = examination(found, isShared: isShared, answersRange: true, isElsewhere: true)
@@ -146,7 +147,8 @@ import Testing
         #expect(end(examination, .nothing, .none) == .over(.file(isTold: false)))
     }
 
-    /// As `(type, size)` of what came elsewhere, and of what came to a plain request that was redirected too.
+    /// `(type, size)` of the answer to which a request with a Range was redirected, and of the answer to a plain request that was
+    /// redirected too.
     @Test(
         arguments: [
             (("text/html", 900), ("application/zip", 2_000), true), (("text/html", 2_000), ("text/html", 900), false),
@@ -165,7 +167,7 @@ import Testing
             #expect(
                 look(plain, isRedirected: true).isRatherTheFile(thanElsewhere: before, namesNoPage: namesNoPage)
                     == isRather)
-            // Requests with a Range alone are sent elsewhere.
+            // The plain request was not redirected: only requests with a Range are.
             #expect(look(plain, isRedirected: false).isRatherTheFile(thanElsewhere: before, namesNoPage: namesNoPage))
         }
     }

@@ -15,7 +15,7 @@ struct HTTPDateTests {
             ("Thu, 29 Feb 2024 00:00:00 GMT", 1_709_164_800), ("Mon, 01 Mar 2100 00:00:00 GMT", 4_107_542_400),
             ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799), ("Sat, 01 Jan 0000 00:00:00 GMT", -62_167_219_200),
             ("Mon, 01 Jan 0001 00:00:00 GMT", -62_135_596_800),
-            // A leap second is the first of the next minute.
+            // A leap second is the first second of the next minute.
             ("Sat, 31 Dec 2016 23:59:60 GMT", 1_483_228_800),
             // The name of the day tells the century.
             ("Friday, 31-Dec-99 23:59:59 GMT", 946_684_799), ("Thursday, 31-Dec-99 23:59:59 GMT", 4_102_444_799),
@@ -58,7 +58,7 @@ struct HTTPDateTests {
         #expect(!(second < first))
     }
 
-    /// Any moment, written in every form by another program, is the moment again.
+    /// Any moment, as Foundation gives its parts, is read back in each of the three forms.
     @Test(arguments: 0..<500 as Range<UInt64>)
     func anyMomentSurvives(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

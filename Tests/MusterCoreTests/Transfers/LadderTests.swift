@@ -60,7 +60,7 @@ struct LadderTests {
         var ladder = Ladder()
         #expect(ladder.move(after: Self.refusal(.status(status)), in: Self.fresh) == .ask)
         #expect(ladder.rung == .stream)
-        // To ask for all from the first byte on would be the same request.
+        // The rung below would make the same request, for all bytes from the first on.
         ladder = Ladder()
         var all = Self.fresh
         all.asksForAll = true
@@ -68,7 +68,7 @@ struct LadderTests {
         #expect(ladder.rung == .whole)
     }
 
-    /// What may pass is believed, until it has come so often that it may be for the Range after all.
+    /// A failure that may pass is not blamed on the Range, until it has come so often that the Range may be the cause after all.
     @Test(arguments: [.httpStatus(408), .httpStatus(429), .httpStatus(503), .timeout] as [FailureKind])
     func failureThatDoesNotPassLeadsToThePlainGET(kind: FailureKind) {
         var ladder = Ladder()
@@ -92,7 +92,7 @@ struct LadderTests {
         #expect(ladder.move(after: Self.refusal(.timeout), in: planned) == .fail(.timeout, "no", retryAfter: nil))
     }
 
-    @Test func versionWithBytesIsGivenUpForAPlainGETThatWasSeen() {
+    @Test func versionWithBytesIsGivenUpOnlyAfterALookAtAPlainGET() {
         var planned = Self.planned
         planned.looks = .refused
         var ladder = Ladder()
@@ -119,7 +119,7 @@ struct LadderTests {
                 == .fail(.network, "no", retryAfter: nil))
     }
 
-    /// What a part brought before it ended says how far a plain GET has to go, and how far the part may go then.
+    /// The bytes of a part before its early end decide how far a plain GET has to go, and how many bytes a repeated part may bring.
     @Test func partsThatEndEarlyAreGivenUpForAPlainGETThatGoesFarther() {
         var planned = Self.planned
         planned.looks = .ended
@@ -129,7 +129,7 @@ struct LadderTests {
         let failure = Ladder.Move.fail(.tooSlow, "no", retryAfter: nil)
         for (first, count, needed, most) in [
             (0, 0, 65_536, 65_536), (0, 1_000, 65_536, 65_536), (0, 70_000, 1_120_000, 140_000),
-            // A plain GET that breaks off where the parts do is no better than these.
+            // A plain GET that breaks off where the parts do is no better than the parts.
             (18_000_000, 70_000, 19_120_000, 140_000),
         ] as [(Int64, Int64, Int64, Int64)] {
             var ladder = Ladder()
@@ -141,7 +141,7 @@ struct LadderTests {
             #expect(ladder.move(after: ending(most + 1, from: first + count), in: planned) == failure)
         }
         var ladder = Ladder()
-        // So much costs more to look at than it is worth.
+        // A look that has to go so far costs more than it is worth.
         #expect(ladder.move(after: ending(5 << 20), in: planned) == failure)
         planned.isShared = true
         #expect(ladder.move(after: ending(0, from: 0, .network), in: planned) == .fail(.network, "no", retryAfter: nil))
@@ -151,8 +151,8 @@ struct LadderTests {
         #expect(ladder.move(after: ending(1), in: planned) == failure)
     }
 
-    /// A look costs as many bytes as are kept, and a cut costs hardly more than a round trip.
-    @Test func partsThatWillHaveBroughtAFileAfterFewMoreCutsAreNotDoubted() {
+    /// A look costs as many bytes as are kept, while a cut costs hardly more than a round trip.
+    @Test func partsThatNeedFewMoreTriesForTheFileAreNotDoubted() {
         var planned = Self.planned
         planned.looks = .ended
         for (kind, count, isDoubted) in [
@@ -166,7 +166,7 @@ struct LadderTests {
         planned.looks = .failed
         var ladder = Ladder()
         let last = Ladder.EarlyEnd(first: 4 << 20, count: 1 << 20, size: 20 << 20)
-        #expect(ladder.move(after: .ending(.network, "no", last), in: planned) == .look, "or the file fails")
+        #expect(ladder.move(after: .ending(.network, "no", last), in: planned) == .look, "otherwise the file fails")
     }
 
     @Test(
@@ -244,7 +244,7 @@ struct LadderTests {
         #expect(rungs.first(of: "o", now: 0) == .chunks)
     }
 
-    @Test func onePathThatIsServedMakesTheOthersCountAnew() {
+    @Test func oneServedPathResetsTheCountOfTheOthers() {
         var rungs = OriginRungs()
         for path in ["/a", "/b"] { rungs.contradicted(.chunks, by: path, of: "o", now: 0) }
         rungs.served(.chunks, by: "o")

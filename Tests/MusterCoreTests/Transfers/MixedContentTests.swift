@@ -2,10 +2,10 @@ import MusterCore
 import MusterTestSupport
 import Testing
 
-/// Two nodes serve other contents of one size under one URL (range contract, rows 6, 8, 9 and 29): bytes of the second are never put behind bytes of the first,
-/// unless a strong validator says that they are the same.
+/// Two nodes serve different contents of the same size under one URL (range contract, rows 6, 8, 9 and 29). Bytes of the second are
+/// never appended to bytes of the first, unless a strong validator says that the contents are the same.
 @Suite struct MixedContentTests {
-    /// What a node states of its content.
+    /// What a node states about its content.
     private struct Node {
         var etag: String?
         var lastModified: String?
@@ -16,7 +16,7 @@ import Testing
             lastModified =
                 [nil, "Sun, 01 Mar 2026 12:00:00 GMT", "Mon, 02 Mar 2026 12:00:00 GMT"].randomElement(using: &random)
                 ?? nil
-            // Old enough, young, or none.
+            // None, late enough for a strong Last-Modified, or too early.
             date =
                 [nil, "Tue, 03 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 12:00:30 GMT"].randomElement(using: &random)
                 ?? nil
@@ -30,13 +30,13 @@ import Testing
         }
     }
 
-    /// Whether a strong validator says that both are the same (RFC 9110 §8.8.2.2, §8.8.3.2).
+    /// Whether a strong validator says that both contents are the same (RFC 9110 §8.8.2.2, §8.8.3.2).
     private func isToldTheSame(_ known: Representation, _ other: Representation) -> Bool {
         if let tag = known.strongETag { return tag == other.strongETag }
         return known.lastModified == other.lastModified && known.isDateStrong == true && other.isDateStrong == true
     }
 
-    @Test func bytesOfAnotherNodeAreNeverPutBehindThoseOfTheFirst() {
+    @Test func bytesOfAnotherNodeAreNeverAppendedToThoseOfTheFirst() {
         let seed = UInt64.random(in: .min ... .max)
         var random = SeededGenerator(seed: seed)
         var taken = 0
@@ -57,7 +57,7 @@ import Testing
             #expect(body.offset + body.skipped == 100)
             #expect(
                 isToldTheSame(known, facts.representation(size: 1_000)),
-                "seed \(seed): \(first) is gone on with by \(second), asked \(question)")
+                "seed \(seed): \(first) is continued by \(second), asked \(question)")
             taken += 1
         }
         #expect(taken > 100, "seed \(seed)")

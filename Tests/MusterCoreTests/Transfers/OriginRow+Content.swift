@@ -8,7 +8,7 @@ private let middleRange = ByteRange(start: 100, end: 200)
 
 /// The questions of the rows about content.
 extension FetchQuestion {
-    /// A chunk of a planned task whose group says that validators mean nothing, and whose caller gave a digest.
+    /// A chunk of a planned task whose group ignores validators, and whose caller gave a digest.
     fileprivate static let tolerant = FetchQuestion(
         range: middleRange, planned: true, known: Representation(size: 1_000, etag: "\"v1\""), expectsDigest: true,
         rule: .sizeAndDigest)
@@ -19,7 +19,7 @@ extension FetchQuestion {
     fileprivate static let tolerantAsStated = FetchQuestion(
         range: middleRange, planned: true,
         known: Representation(size: 1_000, etag: "\"v1\"", digests: ["sha256": zeroHexadecimal]), rule: .sizeAndDigest)
-    /// The first request of a group that allows chunks of anything.
+    /// The first request of a group that allows chunks of content without validators.
     fileprivate static let allowed = FetchQuestion(
         range: ByteRange(first: 100), planned: false, known: Representation(), mayChunkUnvalidated: true)
     /// A chunk in the middle of a task of such a group, of content without validators.
@@ -51,7 +51,7 @@ extension OriginRow {
     private static let later = "Date: Tue, 03 Mar 2026 12:00:00 GMT"
     private static let nextDay = "Last-Modified: Mon, 02 Mar 2026 12:00:00 GMT"
 
-    /// Rows 9 to 12, 19 to 21, 27, 29, 35 and 37: whether it is the content that was asked for.
+    /// Rows 9 to 12, 19 to 21, 27, 29, 35 and 37: whether the answer has the content that was asked for.
     static let contents: [OriginRow] = [
         OriginRow(
             9, "has a weak tag and a date that agree", 206, [part, "ETag: W/\"v1\"", day, later], to: .weak, taken),

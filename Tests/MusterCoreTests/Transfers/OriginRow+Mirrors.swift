@@ -9,7 +9,7 @@ private let tagged = Representation(size: 1_000, etag: "\"v1\"", lastModified: d
 
 /// The questions of the rows about other mirrors, and about the end of a file.
 extension FetchQuestion {
-    /// A chunk of content that another mirror taught.
+    /// A chunk of content that is known from another mirror.
     fileprivate static let mirror = FetchQuestion(range: middleRange, planned: true, known: tagged, isOtherMirror: true)
     /// The same with If-Range.
     fileprivate static let conditionalMirror = FetchQuestion(
@@ -27,12 +27,12 @@ extension FetchQuestion {
     fileprivate static let statedMirror = FetchQuestion(
         range: middleRange, planned: true,
         known: Representation(size: 1_000, digests: ["md5": String(repeating: "0", count: 32)]), isOtherMirror: true)
-    /// The same where the group allows chunks of anything; not of several mirrors, though.
+    /// The same where the group allows chunks without validators, which does not extend to several mirrors.
     fileprivate static let allowedMirror = FetchQuestion(
         range: middleRange, planned: true, known: Representation(size: 1_000), mayChunkUnvalidated: true,
         isOtherMirror: true)
 
-    /// What follows byte 1,000, when everything before it is there.
+    /// The range from byte 1,000 on, when all bytes before it are there.
     private static func end(
         _ known: Representation, conditional: Bool = false, expectedSize: Int64? = nil, expectsDigest: Bool = false
     ) -> FetchQuestion {
@@ -52,7 +52,7 @@ extension OriginRow {
     private static let part = "Content-Range: bytes 100-199/1000"
     private static let taken = Outcome.accept(offset: 100, count: 100, splittable: true)
 
-    /// Row 30: what another mirror answers.
+    /// Row 30: answers of another mirror.
     static let mirrors: [OriginRow] = [
         OriginRow(30, "has the same size and the same strong tag", 206, [part, tag], to: .mirror, taken),
         OriginRow(
@@ -98,7 +98,7 @@ extension OriginRow {
             30, "has a shorter file", 416, ["Content-Range: bytes */50"], to: .mirror, .refuse(.changed)),
     ]
 
-    /// Row 16: what a 416 means.
+    /// Row 16: the meaning of a 416.
     static let ends: [OriginRow] = [
         OriginRow(16, "answers 416 at offset 0", 416, ["Content-Range: bytes */0"], to: .first, .descend(.whole)),
         OriginRow(16, "answers 416 at offset 0 without a size", 416, [], to: .first, .descend(.whole)),

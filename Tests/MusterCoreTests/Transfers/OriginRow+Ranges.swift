@@ -3,7 +3,7 @@ import MusterCore
 private let tag = "ETag: \"v1\""
 
 extension OriginRow {
-    /// Rows 1 to 10: ranges, validators, and what becomes of them.
+    /// Rows 1 to 10: ranges and validators.
     static let ranges: [OriginRow] = [
         OriginRow(
             1,
@@ -323,7 +323,7 @@ extension OriginRow {
         ),
     ]
 
-    /// Rows 1 and 2: plain GETs that are answered by all of it, under a Content-Range that says nothing of that.
+    /// Rows 1 and 2: plain GETs that are answered by the whole file, under a Content-Range that does not say so.
     static let wholes: [OriginRow] =
         [
             "bytes 0-1000/1000", "bytes 1-1000/1000", "0-999/1000", "bytes */1000", "items 0-1/2",

@@ -1,7 +1,7 @@
 import MusterCore
 import Testing
 
-/// A verdict without its words.
+/// A verdict without its details.
 enum Outcome: Hashable, Sendable {
     case accept(offset: Int64, count: Int64?, splittable: Bool)
     case askUnconditionally
@@ -24,7 +24,7 @@ enum Outcome: Hashable, Sendable {
     }
 }
 
-/// One thing that an origin may do, by its row of the range contract.
+/// One behaviour of an origin, by its row of the range contract.
 struct OriginRow: Sendable, CustomTestStringConvertible {
     let row: Int
     let what: String
@@ -82,7 +82,7 @@ extension FetchQuestion {
             range: ByteRange(start: 100, end: 1_000), conditional: conditional, planned: true, known: version, kept: 100
         )
     }
-    /// The first chunk of a planned task, anew.
+    /// The first chunk of a planned task, asked for again.
     static let again = FetchQuestion(range: ByteRange(first: 100), planned: true, known: version)
     /// A chunk of a planned task without validators, which only a digest can prove.
     static let digested = FetchQuestion(

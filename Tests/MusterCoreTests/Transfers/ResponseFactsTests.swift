@@ -52,7 +52,7 @@ struct ResponseFactsTests {
             ([], nil), (["0"], 0), (["123"], 123), (["5", "5"], 5), (["5, 5"], 5), (["5 ,\t5"], 5), (["007"], 7),
         ] as [([String], Int64?)]
     )
-    func lengthsThatAgreeAreOne(lengths: [String], length: Int64?) throws {
+    func lengthsThatAgreeAreAccepted(lengths: [String], length: Int64?) throws {
         let facts = ResponseFacts(status: 200, headers: lengths.map { (name: "Content-Length", value: $0) })
         #expect(try facts.contentLength() == length)
     }
@@ -67,7 +67,7 @@ struct ResponseFactsTests {
         #expect(throws: ResponseFacts.MalformedLength.self) { try facts.contentLength() }
     }
 
-    @Test func whatStandsAroundALengthIsOverlookedWhereThatIsAsked() throws {
+    @Test func textAroundALengthIsIgnoredOnRequest() throws {
         for length in ["+5", "5;", "5 bytes", "5;q"] {
             #expect(try Self.facts(("Content-Length", length)).contentLength(overlooking: true) == 5, "\(length)")
         }
@@ -78,12 +78,12 @@ struct ResponseFactsTests {
         }
     }
 
-    /// They are the same whatever the content is.
+    /// Such values don't depend on the content.
     @Test(arguments: [
         ("ETag", "\"\""), ("ETag", "W/\"\""), ("ETag", ""), ("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT"),
         ("Last-Modified", "Wed, 31 Dec 1969 23:59:59 GMT"), ("Last-Modified", "Sun, 01 Mar 2026 12:00:00 GMT"),
     ])
-    func whatIsStatedOfAnyContentIsNoValidator(name: String, value: String) {
+    func valueThatDoesNotDependOnTheContentIsNoValidator(name: String, value: String) {
         let found = Self.facts((name, value), ("Date", "Sun, 01 Mar 2026 12:00:00 GMT")).representation(size: 5)
         #expect(found == Representation(size: 5))
     }
@@ -115,7 +115,7 @@ struct ResponseFactsTests {
         #expect(Self.facts(("Content-Encoding", "identity, gzip")).contentCoding == "gzip")
     }
 
-    /// Row 25. The date of the answer is the only clock there is.
+    /// Row 25. The date of the answer is the only clock.
     @Test(
         arguments: [
             ("120", nil, 120), ("0", nil, 0), ("3600", nil, 3_600), ("3601", nil, 3_600),
@@ -178,7 +178,7 @@ struct ResponseFactsTests {
 }
 
 struct RepresentationTests {
-    /// What two responses say of the same content, or not.
+    /// Whether two responses are of the same content.
     @Test(
         arguments: [
             (Representation(), Representation(), .unknown),
@@ -199,7 +199,7 @@ struct RepresentationTests {
                 Representation(lastModified: "x"), Representation(lastModified: "y"),
                 .different("Last-Modified x became y")
             ),
-            // Under a weak tag the bytes may differ, so that the dates count too.
+            // Under a weak tag the bytes may differ, so the dates count too.
             (
                 Representation(etag: "W/\"a\"", lastModified: "x"), Representation(etag: "W/\"a\"", lastModified: "y"),
                 .different("Last-Modified x became y")
@@ -208,7 +208,7 @@ struct RepresentationTests {
                 Representation(etag: "W/\"a\"", lastModified: "x"), Representation(etag: "W/\"a\"", lastModified: "x"),
                 .same
             ),
-            // A digest that both state is a validator, if it is a good one.
+            // A digest that both state is a validator, if its algorithm is known and not just a checksum.
             (Representation(digests: ["md5": "00"]), Representation(digests: ["md5": "00"]), .same),
             (
                 Representation(digests: ["md5": "00"]), Representation(digests: ["md5": "01"]),
@@ -232,11 +232,11 @@ struct RepresentationTests {
             ),
         ] as [(Representation, Representation, Representation.Agreement)]
     )
-    func whatBothStateIsCompared(known: Representation, found: Representation, agreement: Representation.Agreement) {
+    func statedValuesAreCompared(known: Representation, found: Representation, agreement: Representation.Agreement) {
         #expect(known.agreement(with: found) == agreement)
     }
 
-    /// Row 11: validators mean nothing there, sizes and digests do.
+    /// Row 11: under this rule validators are ignored, and sizes and digests count.
     @Test(
         arguments: [
             (Representation(size: 5, etag: "\"a\""), Representation(size: 5, etag: "\"b\""), .unknown),
@@ -263,7 +263,7 @@ struct RepresentationTests {
             (["crc32c": "00", "sha256": "00"], true),
         ] as [([String: String]?, Bool)]
     )
-    func aChecksumIsNoDigestThatProvesAnything(digests: [String: String]?, states: Bool) {
+    func checksumIsNoDigestThatProvesContent(digests: [String: String]?, states: Bool) {
         #expect(Representation(digests: digests).statesDigest == states)
     }
 
@@ -272,7 +272,7 @@ struct RepresentationTests {
         #expect(Representation(etag: etag).strongETag == (isStrong ? etag : nil))
     }
 
-    @Test func aValidatorOfAnyLengthIsNone() {
+    @Test func overlongValidatorIsIgnored() {
         let long = String(repeating: "e", count: Limits.validatorBytes + 1)
         let facts = ResponseFacts(
             status: 200, headers: [(name: "ETag", value: long), (name: "Last-Modified", value: long)])

@@ -11,7 +11,7 @@ struct ResponseVerdictTests {
         #expect(Outcome(verdict) == row.outcome, "\(verdict)")
     }
 
-    @Test func acceptedBodySaysWhatWasLearned() throws {
+    @Test func acceptedBodyCarriesItsRepresentation() throws {
         let facts = ResponseFacts(
             status: 206,
             headers: [
@@ -29,13 +29,13 @@ struct ResponseVerdictTests {
         )
     }
 
-    /// What follows the bytes that are there is taken of a whole body that surely is the same content. Any other is a change.
+    /// If a whole body is certainly the same content, the bytes after the kept ones are taken from it. Any other whole body is a change.
     @Test(
         arguments: [
             (["ETag: \"v1\""], true), (["Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"], false),
             (["ETag: W/\"v1\""], false), (["ETag: \"v1\"", "Content-Encoding: gzip"], false),
         ] as [([String], Bool)])
-    func wholeBodyGoesOnBehindWhatIsThereIfItSurelyIsTheSame(headers: [String], isTaken: Bool) {
+    func wholeBodyContinuesTheKeptBytesIfItIsCertainlyTheSame(headers: [String], isTaken: Bool) {
         let known = Representation(
             size: 1_000, etag: "\"v1\"", lastModified: "Sun, 01 Mar 2026 12:00:00 GMT", isDateStrong: true)
         let question = FetchQuestion(range: nil, planned: true, known: known, kept: 100)
@@ -52,7 +52,7 @@ struct ResponseVerdictTests {
             (["Date: Sun, 01 Mar 2026 12:00:00 GMT", "Retry-After: Sun, 01 Mar 2026 12:05:00 GMT"], 300),
         ] as [([String], Int64?)]
     )
-    func refusedStatusCarriesTheOriginsWishByRow25(headers: [String], seconds: Int64?) {
+    func refusedStatusCarriesRetryAfterByRow25(headers: [String], seconds: Int64?) {
         let row = OriginRow(25, "asks to wait", 503, headers, to: .first, .refuse(.httpStatus(503)))
         #expect(
             ResponseVerdict.judge(row.facts, to: row.question)
@@ -60,8 +60,8 @@ struct ResponseVerdictTests {
         )
     }
 
-    /// What is wrong with the length of a refused answer's body changes nothing: it is not read.
-    @Test func refusedStatusIsToldWhateverItsLengthIs() {
+    /// A wrong length of a refused answer changes nothing, since the body is not read.
+    @Test func refusedStatusIsReportedDespiteAMalformedLength() {
         let headers = ["Content-Length: 5", "Transfer-Encoding: chunked", "Retry-After: 9"]
         let row = OriginRow(25, "asks to wait", 429, headers, to: .first, .refuse(.httpStatus(429)))
         guard case .refuse(.httpStatus(429), _, retryAfter: 9) = ResponseVerdict.judge(row.facts, to: row.question)
@@ -71,7 +71,7 @@ struct ResponseVerdictTests {
         }
     }
 
-    /// Row 27: the plain GET of the file may lead elsewhere. What comes is examined, and no URL is asked twice that may work once.
+    /// Row 27: the plain GET of the file may lead elsewhere. So the body is examined, and a URL that may work only once is not asked again.
     @Test(
         arguments: [
             ("text/html; charset=utf-8", true, 5_000, true), ("text/plain", true, 5_000, true),
@@ -90,7 +90,7 @@ struct ResponseVerdictTests {
         #expect(facts.mayBePageElsewhere(size: size) == isDoubted)
         #expect(
             Outcome(ResponseVerdict.judge(facts, to: .first)) == .accept(offset: 0, count: size, splittable: false))
-        // Its end would fail a file that has another size.
+        // A body without a length is doubted if a size is expected, since another size would fail the file at its end.
         guard size == nil else { return }
         let question = FetchQuestion(
             range: FetchQuestion.first.range, planned: false, known: Representation(), expectedSize: 700_000)
@@ -99,7 +99,7 @@ struct ResponseVerdictTests {
                 == (isDoubted ? .descend(.whole) : .accept(offset: 0, count: nil, splittable: false)))
     }
 
-    /// Row 27: what a source stated of a version that was given up is not forgotten with it.
+    /// Row 27: what a source stated about an abandoned version still counts.
     @Test(
         arguments: [
             (500, [], true), (nil, [], false), (1_000, [], false), (500, ["ETag: \"b\""], false),
@@ -110,7 +110,7 @@ struct ResponseVerdictTests {
             (nil, ["Content-Type: application/zip"], false),
         ] as [(Int64?, [String], Bool)]
     )
-    func wholeThatIsSmallerAndHasNoValidatorIsNoVersionAfterAnother(
+    func smallerWholeWithoutAValidatorIsNoNewVersion(
         size: Int64?, headers: [String], isRefused: Bool
     ) {
         let question = FetchQuestion(
@@ -120,7 +120,7 @@ struct ResponseVerdictTests {
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isRefused)
     }
 
-    /// Row 27: so it is with what says that it is a part, to whatever it is the answer.
+    /// Row 27: the same holds for an answer that says that it is a part, whatever the request was.
     @Test(
         arguments: [
             ("0-", ["Content-Range: bytes */0"], 0), ("0-", ["Content-Range: bytes 0-27/28"], 28),
@@ -128,7 +128,7 @@ struct ResponseVerdictTests {
             (nil, ["Content-Range: bytes */0"], 0),
             (nil, ["Content-Range: bytes 0-27/28"], 28),
         ] as [(String?, [String], Int)])
-    func partThatIsSmallerAndHasNoValidatorIsNoVersionAfterAnother(
+    func smallerPartWithoutAValidatorIsNoNewVersion(
         range: String?, headers: [String], length: Int
     ) throws {
         let asked = try range.map { try #require(ByteRange(start: 0, end: $0 == "0-" ? Int64.max : 500)) }
@@ -139,14 +139,15 @@ struct ResponseVerdictTests {
         #expect(Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network))
     }
 
-    /// Row 27: less than before is another version only under another validator, or under one that tells versions apart where there was none.
+    /// Row 27: a smaller body is another version only under another validator, or under one that tells versions apart if the earlier version
+    /// had none.
     @Test(
         arguments: [
             (500, ["ETag: W/\"v\""], true), (500, ["ETag: \"v\""], false), (1_000, ["ETag: W/\"v\""], false),
             (2_000, ["ETag: W/\"v\""], false), (500, ["ETag: W/\"w\""], false), (500, ["ETag: \"w\""], false),
             (500, ["Last-Modified: Sun, 01 Mar 2026 12:00:00 GMT"], false), (500, [], true),
         ] as [(Int64, [String], Bool)], [false, true])
-    func lessUnderTheSameValidatorIsNoVersionAfterAnother(
+    func smallerBodyUnderTheSameValidatorIsNoNewVersion(
         answer: (size: Int64, headers: [String], isDoubted: Bool), isPart: Bool
     ) {
         let size = answer.size
@@ -157,15 +158,15 @@ struct ResponseVerdictTests {
         let headers = answer.headers + part + ["Content-Length: \(size)", "Date: Sun, 01 Mar 2026 13:00:00 GMT"]
         let row = OriginRow(27, "less", isPart ? 206 : 200, headers, to: question, .refuse(.network))
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == answer.isDoubted)
-        // What repeats it until the last try is no trouble that passes; what says nothing of itself may be a page all the same.
+        // An answer that repeats the validator until the last try is no passing fault. An answer without a validator may still be a page.
         question.isLastTry = true
         let isPage = answer.headers.isEmpty
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isPage)
     }
 
-    /// Row 27: so it is with what repeats a strong tag, which a version with another size can't have (row 6).
+    /// Row 27: the same holds for an answer that repeats a strong tag, which a version with another size can't have (row 6).
     @Test(arguments: [("\"v\"", true), ("\"w\"", false)])
-    func lessUnderTheSameStrongTagIsNoVersionAfterAnother(etag: String, isDoubted: Bool) {
+    func smallerBodyUnderTheSameStrongTagIsNoNewVersion(etag: String, isDoubted: Bool) {
         let question = FetchQuestion(
             range: nil, planned: false, known: Representation(), earlier: EarlierVersion(size: 1_000, etag: "\"v\""))
         let headers = ["ETag: \(etag)", "Content-Length: 500"]
@@ -173,13 +174,13 @@ struct ResponseVerdictTests {
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isDoubted)
     }
 
-    /// Row 27: what a mirror states of itself says nothing of what another source had shown.
+    /// Row 27: a mirror's validators say nothing about the version that another source had.
     @Test(
         arguments: [
             (500, ["ETag: W/\"v\""], true), (500, ["ETag: W/\"w\""], true), (500, ["ETag: \"v\""], false),
             (500, [], true), (1_000, [], nil), (2_000, ["ETag: W/\"w\""], nil),
         ] as [(Int64, [String], Bool?)])
-    func lessAtAMirrorIsNoVersionAfterAnother(size: Int64, headers: [String], isDoubtedLast: Bool?) {
+    func smallerBodyAtAMirrorIsNoNewVersion(size: Int64, headers: [String], isDoubtedLast: Bool?) {
         var question = FetchQuestion(
             range: nil, planned: false, known: Representation(),
             earlier: EarlierVersion(source: 0, size: 1_000, etag: "W/\"v\""), source: 1)
@@ -191,16 +192,16 @@ struct ResponseVerdictTests {
         #expect((outcome == .refuse(.network)) == (isDoubtedLast == true))
     }
 
-    /// Row 27: where no size was stated, what had come is the least that is expected, roughly.
+    /// Row 27: if no size was stated, at least half of the bytes that had come are expected.
     @Test(arguments: [(0, true), (499, true), (500, false), (1_000, false), (5_000, false)])
-    func wholeThatIsFarSmallerThanWhatHadComeIsNoVersionAfterAnother(size: Int64, isRefused: Bool) {
+    func wholeFarSmallerThanTheReceivedBytesIsNoNewVersion(size: Int64, isRefused: Bool) {
         let question = FetchQuestion(
             range: nil, planned: false, known: Representation(), earlier: EarlierVersion(bytes: 1_000))
         #expect((verdict(to: question, size: size, type: "text/html") == .refuse(.network)) == isRefused)
         #expect((ResponseVerdict.doubt(size, of: Representation(), isPage: true, question) != nil) == isRefused)
     }
 
-    /// Row 27: what comes without a validator in the place of a content that has one is another version if it is as large, or larger and no page.
+    /// Row 27: a body without a validator, in place of content that has one, is another version if it is as large, or larger and no page.
     @Test(
         arguments: [
             (1_000_000, "application/zip", .refuse(.changed)), (1_000_000, nil, .refuse(.changed)),
@@ -210,7 +211,7 @@ struct ResponseVerdictTests {
             (nil, "text/html", .refuse(.network)),
         ] as [(Int64?, String?, Outcome)]
     )
-    func wholeWithoutTheValidatorsThatAreKnownIsAnotherVersionUnlessItMayBeAPage(
+    func wholeWithoutTheKnownValidatorsIsAnotherVersionUnlessItMayBeAPage(
         size: Int64?, type: String?, outcome: Outcome
     ) {
         let known = Representation(size: 1_000_000, etag: "\"a\"")
@@ -218,8 +219,8 @@ struct ResponseVerdictTests {
         #expect(verdict(to: question, size: size, type: type) == outcome)
     }
 
-    /// Row 10: a node that mistrusts If-Range may state no validators, and serve the part all the same.
-    @Test func wholeWithoutTheValidatorsThatAreKnownIsAskedForWithoutACondition() throws {
+    /// Row 10: a node that mistrusts If-Range may state no validators, and still serve the part.
+    @Test func wholeWithoutTheKnownValidatorsIsAskedForWithoutACondition() throws {
         let range = try #require(ByteRange(start: 100, end: 200))
         let known = Representation(size: 1_000_000, etag: "\"a\"")
         var question = FetchQuestion(range: range, conditional: true, planned: true, known: known)
@@ -228,7 +229,7 @@ struct ResponseVerdictTests {
         #expect(verdict(to: question, size: 1_000_000, type: "application/zip") == .refuse(.changed))
     }
 
-    /// Row 27: a version that was begun with a smaller size is gone on with.
+    /// Row 27: a version that was begun with a smaller size is continued.
     @Test(
         arguments: [(nil, .refuse(.network)), (500_000, .accept(offset: 0, count: 500_000, splittable: false))]
             as [(Int64?, Outcome)])
@@ -257,7 +258,7 @@ struct ResponseVerdictTests {
         #expect(try SourceURL(validating: url).namesNoText == namesNoText)
     }
 
-    @Test func detailsShowNoControlCharactersAndEndSomewhere() throws {
+    @Test func detailsHaveNoControlCharactersAndABoundedLength() throws {
         let field = "bytes \u{1b}[2J" + String(repeating: "x", count: 100_000)
         let facts = ResponseFacts(status: 206, headers: [(name: "Content-Range", value: field)])
         guard case .descend(let detail, _) = ResponseVerdict.judge(facts, to: .first) else {
@@ -268,7 +269,7 @@ struct ResponseVerdictTests {
         #expect(detail.utf8.allSatisfy { $0 >= 32 })
     }
 
-    /// Whatever an origin sends, what is accepted lies within what was asked, at the offset that was asked.
+    /// Whatever an origin sends, accepted bytes lie within the requested range, at the requested offset.
     @Test(arguments: 0..<2_000 as Range<UInt64>)
     func acceptedBytesNeverLieOutsideTheQuestion(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -310,7 +311,7 @@ struct ResponseVerdictTests {
         } else if status == 206 {
             #expect(body.offset + (body.count ?? .max / 2) <= asked.end)
         } else {
-            // A whole file is never written into a file that others write to by ranges.
+            // A whole file is never written into a file that other leases write to by ranges.
             #expect(question.range == nil || !question.planned)
             #expect(!body.isSplittable)
         }

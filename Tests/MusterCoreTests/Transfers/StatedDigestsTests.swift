@@ -61,7 +61,7 @@ struct StatedDigestsTests {
             ("Repr-Digest", "sha-256=::"), ("Repr-Digest", "sha-256=:AAAA:"),
             ("Repr-Digest", "sha-256=:\(zero256)\(zero256):"),
             ("Repr-Digest", "sha-256=:\(hex256):"), ("Repr-Digest", "sha-256 = :\(zero256):"),
-            // One mistake makes all of the field worth nothing.
+            // One mistake invalidates the whole field.
             ("Repr-Digest", "sha-256=:\(zero256):,"), ("Repr-Digest", ",sha-256=:\(zero256):"),
             ("Repr-Digest", "sha-256=:\(zero256): x"), ("Repr-Digest", "sha-256=:\(zero256):;"),
             ("Repr-Digest", #"sha-256=:\#(zero256):, a="x"#), ("Repr-Digest", "sha-256=:\(zero256):, a=(1"),
@@ -73,11 +73,11 @@ struct StatedDigestsTests {
             ("Digest", "md5=\(hexMD5)"), ("Digest", "sha-256=:\(zero256):"), ("Digest", "sha-256=\(zero256)x"),
             ("Digest", "sha256=\(zero256)"), ("Digest", String(repeating: "a=b,", count: 50_000) + "md5=\(zeroMD5)"),
             ("Content-MD5", ""), ("Content-MD5", hexMD5), ("Content-MD5", "\(zeroMD5)\(zeroMD5)"),
-            // These say nothing about the whole, or nothing at all.
+            // Fields that say nothing about the whole, or nothing at all.
             ("Want-Repr-Digest", "sha-256=:\(zero256):"),
             ("ETag", "\"\(hexMD5)\""), ("X-Digest", "md5=\(zeroMD5)"),
         ])
-    func whatIsNoDigestOfTheWholeIsAsIfItWereNotThere(name: String, field: String) {
+    func fieldWithoutADigestOfTheWholeIsIgnored(name: String, field: String) {
         #expect(digests(200, [(name, field)]) == [:])
         #expect(
             ResponseFacts(status: 200, headers: [(name: name, value: field)]).representation(size: 1).digests == nil)
@@ -100,7 +100,7 @@ struct StatedDigestsTests {
         #expect(digests(200, [("Repr-Digest", "md5=:\(zeroMD5):"), field]) == ["md5": hexMD5, "sha256": hex256])
     }
 
-    @Test func newestFieldCountsWhereTheyContradictEachOther() {
+    @Test func newestFieldCountsIfFieldsContradictEachOther() {
         let (old, older) = (("Digest", "md5=\(onesMD5), sha-256=\(zero256)"), ("Content-MD5", zeroMD5))
         #expect(digests(200, [old, older]) == ["md5": hexOnes, "sha256": hex256])
         #expect(digests(200, [("Repr-Digest", "md5=:\(zeroMD5):"), old, older]) == ["md5": hexMD5, "sha256": hex256])
@@ -123,7 +123,7 @@ struct StatedDigestsTests {
         "\0", "ä",
     ]
 
-    /// Whatever comes, a value that is taken has the length of its algorithm.
+    /// Whatever the field holds, an accepted value has the length of its algorithm.
     @Test(arguments: 0..<3_000 as Range<UInt64>)
     func noFieldMakesTheParserFail(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -140,7 +140,7 @@ struct StatedDigestsTests {
         }
     }
 
-    /// What an origin computes is what is read, in every field.
+    /// The digest that an origin computes is read from every field.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func anyDigestSurvives(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

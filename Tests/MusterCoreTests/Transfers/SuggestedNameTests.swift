@@ -22,12 +22,12 @@ struct SuggestedNameTests {
             (#"attachment; filename="EURO rates"; filename*=utf-8''%e2%82%ac%20rates"#, "€ rates"),
             (#"attachment; filename*=UTF-8'de'%c3%a4.txt; filename="a.txt""#, "ä.txt"),
             ("attachment; filename=100%25.txt", "100%25.txt"),
-            // What can't be read gives way to what can.
+            // A parameter that can't be read gives way to one that can.
             (#"attachment; filename*=UTF-8''%ff; filename="a""#, "a"),
             (#"attachment; filename*=ISO-8859-1''%e4; filename=a"#, "a"),
             (#"attachment; filename*=a; filename=b"#, "b"), ("attachment; filename*=UTF-8''..; filename=b", "b"),
             ("attachment; filename=a; filename=b", "a"),
-            // Only the last segment, and nothing hostile in it.
+            // Only the last segment is taken, and hostile characters are replaced.
             (#"attachment; filename="/etc/passwd""#, "passwd"), (#"attachment; filename="../../a""#, "a"),
             (#"attachment; filename="C:\\dir\\a.txt""#, "a.txt"), ("attachment; filename*=UTF-8''..%2f..%2fx", "x"),
             ("attachment; filename*=UTF-8''a%00b%0d%0ac", "a_b__c"),
@@ -52,7 +52,7 @@ struct SuggestedNameTests {
             #"attachment; filename="\\""#, "attachment; filename*=UTF-8''%2e%2e", "attachment; filename*=UTF-8''",
             "attachment; name=a", "attachment; filename=" + String(repeating: "a", count: 10_000),
         ])
-    func whatIsNoNameGivesWayToTheURL(field: String) {
+    func unusableNameGivesWayToTheURL(field: String) {
         #expect(name(field) == nil)
         #expect(name(field, url: "https://example.org/b.tar?x=/y#z/") == "b.tar")
     }

@@ -1,7 +1,7 @@
 import MusterCore
 import Testing
 
-/// A 304, to a question that names a file which is there already.
+/// Answers to a request that names a file that is already there, above all 304.
 struct UnmodifiedTests {
     private static let day = "Sun, 01 Mar 2026 12:00:00 GMT"
     private static let strong = Representation(size: 1_000, etag: "\"v1\"", lastModified: day)
@@ -21,7 +21,7 @@ struct UnmodifiedTests {
         #expect(Self.verdict(Self.strong, ["ETag: \"v2\""]) == .askPlainly)
     }
 
-    /// Content that differs may have one weak tag (RFC 9110 §8.8.1).
+    /// Different contents may share a weak tag (RFC 9110 §8.8.1).
     @Test func weakTagNeedsTheDateBesides() {
         #expect(Self.verdict(Self.weak, ["ETag: W/\"v1\"", "Last-Modified: \(Self.day)"]) == .unmodified)
         #expect(Self.verdict(Self.weak, ["ETag: W/\"v1\""]) == .askPlainly)
@@ -36,7 +36,7 @@ struct UnmodifiedTests {
         #expect(Self.verdict(Self.dated, ["Last-Modified: Sun, 01 Mar 2026 12:00:01 GMT"]) == .askPlainly)
     }
 
-    /// Origins that heed no condition send the file with the tag that it had.
+    /// Origins that ignore the condition send the file again, with the known tag.
     @Test(
         arguments: [
             (["ETag: \"v1\"", "Content-Length: 1000"], true), (["ETag: \"v2\"", "Content-Length: 1000"], false),
@@ -50,20 +50,20 @@ struct UnmodifiedTests {
         let row = OriginRow(0, "200", 200, headers, to: question, .unmodified)
         let verdict = ResponseVerdict.judge(row.facts, to: row.question)
         #expect((verdict == .unmodified) == isUnmodified, "\(verdict)")
-        // What nobody has is taken.
+        // Without a held file the body is taken.
         question.held = nil
         #expect(ResponseVerdict.judge(row.facts, to: question) != .unmodified)
     }
 
-    @Test func answerToNoQuestionIsRefused() {
+    @Test func notModifiedWithoutAConditionIsRefused() {
         #expect(Self.verdict(nil, ["ETag: \"v1\""]) == .descend(.whole))
     }
 
-    @Test func conditionIsTheBestThatThereIs() {
+    @Test func conditionUsesTheBestValidator() {
         #expect(Self.strong.absenceCondition.map { "\($0.name): \($0.value)" } == "If-None-Match: \"v1\"")
         #expect(Self.weak.absenceCondition.map { "\($0.name): \($0.value)" } == "If-None-Match: W/\"v1\"")
         #expect(Self.dated.absenceCondition.map { "\($0.name): \($0.value)" } == "If-Modified-Since: \(Self.day)")
-        // A date that may stand for two contents of one second, and what is no tag.
+        // A date that two contents of one second may share, and a malformed tag.
         #expect(Representation(size: 1, lastModified: Self.day, isDateStrong: false).absenceCondition == nil)
         #expect(Representation(size: 1, etag: "v1").absenceCondition == nil)
         #expect(Representation(size: 1).absenceCondition == nil)

@@ -72,7 +72,7 @@ struct AddressRangeTests {
             ("fe80::/10", "fec0::", false), ("10.0.0.0/8", "::ffff:10.1.1.1", true),
             ("::ffff:10.0.0.0/104", "10.1.1.1", true),
         ])
-    func networkHasWhatSharesItsPrefix(network: String, other: String, contains: Bool) throws {
+    func networkContainsTheAddressesThatShareItsPrefix(network: String, other: String, contains: Bool) throws {
         #expect(try #require(AddressRange(network)).contains(try #require(AddressRange(other))) == contains)
     }
 
@@ -80,7 +80,7 @@ struct AddressRangeTests {
         #expect(AddressRange.special.map(\.description) == AddressRange.specialNetworks)
     }
 
-    /// Any address, written in any of its forms, is the address again.
+    /// Any address is read back from each of its written forms.
     @Test(arguments: 0..<500 as Range<UInt64>)
     func anyFormOfAnAddressIsTheSameAddress(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -143,7 +143,7 @@ struct AddressGuardTests {
             "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:a00:1", "::10.0.0.1", "::7f00:1", "::ffff:0:192.168.0.1",
             "64:ff9b::10.0.0.1", "64:ff9b::7f00:1", "2002:0a00:0001::1", "2002:7f00:1::", "2002:c0a8:101::8.8.8.8",
         ])
-    func whatIsNotOfThePublicInternetIsRefused(address: String) {
+    func addressOutsideThePublicInternetIsRefused(address: String) {
         #expect(!isPublic(address))
         #expect(AddressGuard(refusesPrivate: false).allows(address))
     }
@@ -170,7 +170,7 @@ struct AddressGuardTests {
         #expect(AddressGuard(refusesPrivate: true, allowed: allowed).allows(address) == allows)
     }
 
-    /// A network is none, though it may be within nothing special.
+    /// A network is refused, even if it is not within a special network.
     @Test(arguments: ["0.0.0.0/0", "::/0", "8.8.8.8/32", "8.0.0.0/7", "example.org", ""])
     func onlyASingleAddressIsAllowed(text: String) {
         #expect(!isPublic(text))
@@ -184,7 +184,7 @@ struct AddressGuardTests {
         #expect(!read.allows("192.168.0.1") && read.allows("10.0.0.1"))
     }
 
-    /// Whatever is written around an IPv4 address, it is judged as itself.
+    /// An IPv4 address that is embedded in an IPv6 address is judged as the IPv4 address.
     @Test(arguments: 0..<500 as Range<UInt64>)
     func embeddedAddressIsJudgedAsItself(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

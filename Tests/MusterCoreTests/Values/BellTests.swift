@@ -1,7 +1,7 @@
 import MusterCore
 import Testing
 
-/// The bell of those who wait for something to happen.
+/// The bell that wakes tasks that wait for an event.
 @Suite(.timeLimit(.minutes(1))) struct BellTests {
     private static let forever = Duration.seconds(3_600)
 
@@ -13,7 +13,7 @@ import Testing
         #expect(bell.rings == rings + 1)
     }
 
-    @Test func everybodyWhoWaitsIsWoken() async {
+    @Test func everyWaiterIsWokenByTheBell() async {
         let bell = Bell()
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 { group.addTask { await bell.wait(since: 0, limit: Self.forever, clock: .continuous) } }

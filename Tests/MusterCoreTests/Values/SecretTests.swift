@@ -28,12 +28,12 @@ struct SecretTests {
             ("file:", false), ("file:a", false), ("file:../a", false), ("file:/a\0b", false), ("file:~/a", false),
             ("value:file:a", true),
         ])
-    func referenceMustBeOneThatCanBeRead(given: String, isWellFormed: Bool) {
+    func malformedReferenceIsRecognized(given: String, isWellFormed: Bool) {
         #expect(Secret(given).isWellFormed == isWellFormed)
     }
 
     @Test(arguments: ["hunter2", "value:hunter2", "env:hunter2", "file:/hunter2"])
-    func nothingShowsIt(given: String) {
+    func secretIsNeverShown(given: String) {
         let secret = Secret(given)
         var dumped = ""
         dump(["a": [secret]], to: &dumped)

@@ -2,8 +2,8 @@ import MusterCore
 import Testing
 
 @Suite struct ShellWordTests {
-    /// What is said to be typed next does that and nothing else: names come from URLs that others wrote.
-    @Test func wordsAreTakenAsTheyAre() {
+    /// A command that Muster tells the user to type does nothing else, even with a hostile name: names come from foreign URLs.
+    @Test func wordsAreQuotedForTheShell() {
         let words = [
             "a/b-1.tar.gz": "a/b-1.tar.gz", "a b": "'a b'", "$(touch x)": "'$(touch x)'", "it's": #"'it'\''s'"#,
             "": "''",

@@ -22,7 +22,7 @@ struct TimestampTests {
     }
 
     @Test func everyMillisecondIsWrittenAndReadExactly() throws {
-        // Seconds as `Double` can't hold most milliseconds: a formatter that cuts instead of rounding would be off by one.
+        // Seconds as `Double` can't hold most milliseconds exactly: a formatter that truncates instead of rounding would be off by one.
         for millisecond in 0..<1_000 as Range<Int64> {
             let moment = Timestamp(microseconds: (1_772_366_437_000 + millisecond) * 1_000)
             let digits = String(millisecond + 1_000).dropFirst()

@@ -137,7 +137,7 @@ struct FTPTests {
         }
     }
 
-    @Test func certificateOfNobodyTrustedFailsAsTLS() async throws {
+    @Test func untrustedCertificateOfAnFTPServerFailsAsTLS() async throws {
         try await withFTPServer(tls: true) { loop, server in
             try server.write(patternBytes(10), to: "file")
             var request = server.request("/file")
@@ -172,13 +172,13 @@ struct FTPTests {
         }
     }
 
-    @Test func dataConnectionIsAskedForLikeAnyOther() async throws {
+    @Test func addressOfTheDataConnectionIsCheckedToo() async throws {
         try await withFTPServer { loop, server in
             try server.write(patternBytes(1000), to: "file")
             var request = server.request("/file")
             request.url = request.url.replacing("localhost", with: "127.0.0.1")
             let asked = Mutex(0)
-            // The control connection's socket, the login on it, and then the data connection's socket.
+            // The check runs for the control connection's socket, for the login on it, and then for the data connection's socket.
             request.addressAllowed = { _ in
                 asked.withLock { asked in
                     asked += 1
@@ -192,7 +192,7 @@ struct FTPTests {
     }
 
     @Test(arguments: ["/", "", "/sub/", "/file;type=a", "/file;type=d", "/sub/?x=file"])
-    func whatIsNoFileIsNotAskedFor(path: String) async throws {
+    func pathThatNamesNoFileIsNotRequested(path: String) async throws {
         try await withFTPServer { loop, server in
             let kind = try await failureKind(loop, server.request(path))
             #expect(kind == "invalid request")
@@ -201,7 +201,7 @@ struct FTPTests {
     }
 
     @Test(arguments: ["HEAD", "PUT", "POST"])
-    func nothingIsDoneBesidesGetting(method: String) async throws {
+    func methodsOtherThanGETAreRefused(method: String) async throws {
         try await withFTPServer { loop, server in
             var request = server.request("/file")
             request.method = method

@@ -64,7 +64,7 @@ import Testing
             (["229 ok", "213 7", "226 done", "221 bye"], 7, 226),
             (["nonsense", "", "12", "1234 5"], nil, 0),
         ] as [([String], Int64?, Int)])
-    func sizeIsWhatTheServerSaysOfIt(lines: [String], size: Int64?, last: Int) {
+    func sizeIsReadFromTheRepliesOfTheServer(lines: [String], size: Int64?, last: Int) {
         var replies = FTPReplies()
         for line in lines { Array("\(line)\r\n".utf8).withUnsafeBytes { replies.take($0) } }
         #expect(replies.size == size)

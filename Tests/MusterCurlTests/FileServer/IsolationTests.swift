@@ -1,10 +1,10 @@
 import MusterCurl
 import Testing
 
-/// libcurl waits for servers of files in places where it lets nothing else go on.
+/// libcurl blocks its thread in some places while it waits for an FTP or SFTP server. HTTP transfers must go on meanwhile.
 @Suite(.timeLimit(.minutes(2)))
 struct IsolationTests {
-    /// Fetches by HTTP while `request` hangs, which must not be over before.
+    /// Fetches by HTTP while `request` hangs. `request` must not end before.
     private func httpGoesOn(besides request: TransferRequest, once hasBegun: Signal) async throws {
         try await withServer { connection, _ in
             while !connection.readHead().isEmpty { connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") }
@@ -17,7 +17,7 @@ struct IsolationTests {
                 #expect(end == .framed)
             }
             #expect(hanging.record.outcomes.isEmpty)
-            // Also where libcurl does not come back it hears of a cancel.
+            // A cancel ends the transfer even while libcurl blocks.
             loop.cancel(id)
             guard case .cancelled = await hanging.outcome() else {
                 Issue.record("\(hanging.record.outcomes)")
@@ -27,7 +27,7 @@ struct IsolationTests {
     }
 
     @Test(arguments: ["ftp", "ftps", "sftp"])
-    func serverThatNeverGreetsHoldsUpNobodyElse(scheme: String) async throws {
+    func serverThatNeverGreetsHoldsUpNoOtherTransfer(scheme: String) async throws {
         let hasBegun = Signal()
         let server = try RawServer { connection, _ in
             hasBegun.fire()
@@ -41,7 +41,7 @@ struct IsolationTests {
     }
 
     @Test(arguments: ["RETR", "SIZE", "QUIT"])
-    func serverThatFallsSilentHoldsUpNobodyElse(command: String) async throws {
+    func serverThatFallsSilentHoldsUpNoOtherTransfer(command: String) async throws {
         let hasBegun = Signal()
         var replies = [command: ""]
         if command == "QUIT" { replies["RETR"] = "550 no" }

@@ -54,7 +54,7 @@ struct SFTPTests {
             let (outcome, record) = try await fetch(loop, request)
             #expect(outcome.end == .framed, "\(outcome)")
             #expect(record.head?.status == 416)
-            // Of a range behind the end libcurl tells no size, which is of no use there either.
+            // For a range beyond the end libcurl reports no size; it isn't needed there.
             let stated = first <= size ? "bytes */\(size)" : nil
             #expect(record.head?.headers["Content-Range"] == stated)
             #expect(record.body.isEmpty)
@@ -110,13 +110,13 @@ struct SFTPTests {
         }
     }
 
-    @Test func onlyAKnownHostIsSpokenTo() async throws {
+    @Test func onlyAKnownSSHHostIsTrusted() async throws {
         try await withSSHServer { loop, server in
             try server.write(patternBytes(10), to: "file")
             let request = server.request("file")
             let known = try await fetch(loop, request)
             #expect(known.record.head?.status == 200)
-            // A host that somebody trusted is not thereby trusted by everybody.
+            // A host that one request trusts must not be trusted by another request.
             var stranger = request
             stranger.knownHostsFile = server.root + "/absent"
             let unreadable = try await failureKind(loop, stranger)
@@ -194,7 +194,7 @@ struct SFTPTests {
                 return .proceed
             })
             let (outcome, record) = try await fetch(loop, server.request("file"), recorder)
-            // Pieces are asked for ahead, so that the end may be met while sending too.
+            // libcurl requests pieces ahead, so the transfer may also fail while sending.
             #expect(["connection reset", "truncated", "send failed"].contains(outcome.error?.kind), "\(outcome)")
             #expect(record.body.count < 20_000_000)
             #expect(outcome.statistics.remoteAddress == "127.0.0.1")

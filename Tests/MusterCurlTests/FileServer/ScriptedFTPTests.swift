@@ -2,7 +2,7 @@ import MusterCurl
 import Synchronization
 import Testing
 
-/// What servers of FTP do that a proper one does not.
+/// Misbehaviour of FTP servers.
 @Suite(.timeLimit(.minutes(1)))
 struct ScriptedFTPTests {
     private static let content = patternBytes(1000)
@@ -28,22 +28,22 @@ struct ScriptedFTPTests {
         #expect(isSame(record.body, Self.content))
     }
 
-    @Test func wholeFileNeedsNoGoodbye() async throws {
+    @Test func wholeFileNeedsNoFinalReply() async throws {
         let (outcome, record) = try await fetch(try ScriptedFTP(content: Self.content, end: nil))
         #expect(outcome.end == .framed, "\(outcome)")
         #expect(isSame(record.body, Self.content))
     }
 
-    @Test func nothingAtAllInsteadOfTheBodyIsTruncated() async throws {
+    @Test func emptyBodyInsteadOfTheFileIsTruncated() async throws {
         let (outcome, record) = try await fetch(try ScriptedFTP(content: [], replies: ["SIZE": "213 1000"]))
         #expect(outcome.error?.kind == "truncated", "\(outcome)")
-        // What has come so far tells of the same file each time, as a body does that breaks off.
+        // The head is delivered even without a byte of the body, as for a body that breaks off, so that each try reports the same file.
         #expect(record.head?.headers["Content-Length"] == "1000")
     }
 
-    /// The last byte alone is there to come, whatever was replied to REST.
+    /// The request starts at the last byte. The server accepts REST, and then sends 1, 0 or 1000 bytes.
     @Test(arguments: [(1, 1), (0, 0), (1000, nil)] as [(Int, Int64?)])
-    func whatIsReadToItsEndIsCutByNoSize(sent: Int, delivered: Int64?) async throws {
+    func transferThatReadsToTheEndIsNotCutAtTheSize(sent: Int, delivered: Int64?) async throws {
         let commands = Mutex<[String]>([])
         let server = try ScriptedFTP(
             content: Array(Self.content.prefix(sent)), replies: ["SIZE": "213 1000"]
@@ -60,7 +60,7 @@ struct ScriptedFTPTests {
         #expect(commands.withLock { $0.filter { $0 != "QUIT" }.suffix(2) } == ["REST 999", "RETR file"])
     }
 
-    @Test func serverThatRefusesToGoOnSaysSoToARequestThatReadsToTheEnd() async throws {
+    @Test func serverWithoutRESTIsStatus200WhenReadingToTheEnd() async throws {
         let server = try ScriptedFTP(content: Self.content, replies: ["REST": "502 what?"])
         defer { server.stop() }
         var request = TransferRequest(url: server.url, range: RangeSpec(first: 999, last: nil))
@@ -73,7 +73,7 @@ struct ScriptedFTPTests {
     }
 
     @Test(arguments: [("504 no such type", "protocol violation"), ("421 bye", nil)] as [(String, String?)])
-    func serverWithoutPlainBytesIsNotAskedForThemAgain(reply: String, kind: String?) async throws {
+    func refusedBinaryTypeIsAViolationUnlessTheServerIsBusy(reply: String, kind: String?) async throws {
         let (outcome, _) = try await fetch(try ScriptedFTP(content: Self.content, replies: ["TYPE": reply]))
         #expect(outcome.error?.kind == kind, "\(outcome)")
     }
@@ -84,8 +84,8 @@ struct ScriptedFTPTests {
         #expect(isSame(record.body, Self.content.dropLast()))
     }
 
-    /// As of a count in 32 bits; libcurl takes it without its sign for the whole file.
-    @Test(arguments: ["-1", "-1294967296"]) func negativeSizeIsNoEndOfTheFile(size: String) async throws {
+    /// Servers that count in 32 bits state such sizes; libcurl drops the sign and cuts the whole file there.
+    @Test(arguments: ["-1", "-1294967296"]) func negativeSizeIsAProtocolViolation(size: String) async throws {
         let (outcome, record) = try await fetch(
             try ScriptedFTP(content: Self.content, replies: ["SIZE": "213 \(size)"]))
         #expect(outcome.error?.kind == "protocol violation", "\(outcome)")
@@ -102,7 +102,7 @@ struct ScriptedFTPTests {
         #expect(isSame(record.body, Self.content))
     }
 
-    /// Which of the two the number in the reply to RETR is, the whole or the rest, only the server knows.
+    /// The number in the reply to RETR may be the size of the whole file or of the rest; only the server knows which.
     @Test(arguments: ["150 here it comes", "150 here it comes (1000 bytes)", "150 here it comes (993 bytes)"])
     func partOfAFileOfUnknownSizeIsNeverDelivered(reply: String) async throws {
         for isAccepted in [false, true] {
@@ -117,7 +117,7 @@ struct ScriptedFTPTests {
         }
     }
 
-    @Test func serverThatCannotGoOnIsLikeOneThatIgnoresRange() async throws {
+    @Test func serverWithoutRESTIsLikeOneThatIgnoresRange() async throws {
         let server = try ScriptedFTP(content: Self.content, replies: ["REST": "502 what?"])
         let recorder = Recorder(onHead: { _ in .refuse })
         let (outcome, record) = try await fetch(server, range: RangeSpec(first: 7, last: nil), recorder)

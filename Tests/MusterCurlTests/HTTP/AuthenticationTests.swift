@@ -2,7 +2,7 @@ import MusterCurl
 import Synchronization
 import Testing
 
-/// Credentials that an origin asks for (RFC 9110 §11, RFC 7616).
+/// Credentials that an origin demands by a challenge (RFC 9110 §11, RFC 7616).
 @Suite(.timeLimit(.minutes(1)))
 struct AuthenticationTests {
     private static let found = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -15,7 +15,7 @@ struct AuthenticationTests {
         challenge(#"Digest realm="shelf", qop="auth", algorithm=SHA-256, nonce="\#(nonce)"\#(more)"#)
     }
 
-    /// Plays the answers one after the other, the last one again and again, and returns what each request brought as Authorization.
+    /// Serves the answers in order, repeating the last, and returns each request's Authorization field (empty if absent).
     private func play(_ answers: [String]) async throws -> (TransferOutcome, Recorder.Record, shown: [String]) {
         let heads = Mutex<[String]>([])
         return try await withServer { connection, _ in
@@ -77,7 +77,7 @@ struct AuthenticationTests {
         #expect(shown.count <= requests, "\(shown)")
     }
 
-    @Test func basicIsShownOnceItIsAskedFor() async throws {
+    @Test func basicCredentialsAreSentOnlyAfterAChallenge() async throws {
         let (outcome, record, shown) = try await play([Self.challenge(#"Basic realm="shelf""#), Self.found])
         #expect(outcome.end == .framed && record.head?.status == 200, "\(outcome)")
         #expect(shown == ["", "Basic bWU6c2VjcmV0IHdvcmQ="])

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct CookieTests {
-    /// A server that writes down every request and answers it with what `answer` makes of its path.
+    /// A server that records every request and answers it with `answer(path)`.
     private func withOrigin(
         _ answer: @escaping @Sendable (_ path: String) -> String,
         _ body: (CurlLoop, RawServer, _ heads: () -> [String]) async throws -> Void
@@ -74,7 +74,7 @@ struct CookieTests {
         }
     }
 
-    @Test func cookieFileIsSentWhereItSays() async throws {
+    @Test func cookiesOfAFileAreSentToTheirHostAlone() async throws {
         let folder = try TemporaryFolder("cookies")
         defer { folder.remove() }
         let lines = ["127.0.0.1\tFALSE\t/\tFALSE\t0\tfromfile\t1", "elsewhere.invalid\tFALSE\t/\tFALSE\t0\tother\t1"]
@@ -95,7 +95,7 @@ struct CookieTests {
         }
     }
 
-    @Test func netrcHasItsPasswordForEachHost() async throws {
+    @Test func netrcCredentialsAreSentToTheirHostAlone() async throws {
         let folder = try TemporaryFolder("netrc")
         defer { folder.remove() }
         try folder.write("machine 127.0.0.1 login me password pass\n".utf8, to: "netrc", mode: 0o600)
@@ -105,7 +105,7 @@ struct CookieTests {
             let known = try await bodyEnd(loop, request)
             #expect(known == .framed)
             #expect(heads().map { $0.contains("Authorization: Basic bWU6cGFzcw==\r\n") } == [true, true])
-            // What the caller gives outright goes before.
+            // The caller's credentials take precedence over the netrc file.
             request.credentials = "you:pass"
             let given = try await bodyEnd(loop, request)
             #expect(given == .framed)
@@ -121,7 +121,7 @@ struct CookieTests {
         }
     }
 
-    /// The way is https → https → http → http, all of one host, which sets a cookie that it does not call secure.
+    /// The redirects go https → https → http → http, all at one host. The cookie that it sets is not marked as Secure.
     @Test(.enabled(if: Nginx.path != nil && Nginx.openssl != nil))
     func nothingSecretGoesFromHTTPSToHTTP() async throws {
         let folder = try TemporaryFolder("netrc")
@@ -158,7 +158,7 @@ struct CookieTests {
                 let seen = heads()
                 #expect(seen.count == 2)
                 #expect(seen.allSatisfy { !$0.contains("s3cret") && !$0.contains("Authorization") }, "\(seen)")
-                // What was set in the clear goes on in the clear.
+                // A cookie that was set over http is sent over http.
                 #expect(cookies(seen) == ["", "plain=1"])
             }
         }

@@ -20,7 +20,7 @@ struct HTTP2Tests {
         frame(7, stream: 0, [0, 0, 0, last, 0, 0, 0, code])
     }
 
-    /// Sends the frames after the request's head, and then nothing, or the end.
+    /// Sends the frames after the request's head, then `last`, and then stays silent or closes.
     private static func answering(
         _ frames: [UInt8],
         then last: [UInt8] = [],
@@ -32,7 +32,7 @@ struct HTTP2Tests {
             awaitFrame(1, connection)
             connection.send(frames)
             if !last.isEmpty {
-                // What was sent before a PING is taken in when its answer comes.
+                // The answer to the PING shows that the client has processed everything before it.
                 connection.send(frame(6, stream: 0, [UInt8](repeating: 0, count: 8)))
                 awaitFrame(6, connection)
                 connection.send(last)
@@ -63,8 +63,8 @@ struct HTTP2Tests {
         }
     }
 
-    /// libcurl may take such a reset for a proper end, which the head has to warn of.
-    @Test func resetWithoutAnErrorComesWithAWarning() async throws {
+    /// libcurl may take such a reset for a proper end, so the head must mark the end as uncertain.
+    @Test func resetWithoutAnErrorLeavesTheEndUncertain() async throws {
         let (outcome, record) = try await fetch(Self.answering(Self.head + Self.piece, then: Self.resetStream(0)))
         #expect(outcome.end == .framed || outcome.error?.kind == "stream reset", "\(outcome)")
         #expect(record.head?.bodyFraming == .chunked)
@@ -84,15 +84,15 @@ struct HTTP2Tests {
         #expect(late.outcome.statistics.remoteAddress == "127.0.0.1")
     }
 
-    /// REFUSED_STREAM: libcurl tries it on five connections more.
+    /// REFUSED_STREAM: libcurl retries on five more connections.
     @Test func streamThatIsRefusedOnEachConnectionIsToldApart() async throws {
         let (outcome, record) = try await fetch(Self.answering(Self.resetStream(7)))
         #expect(outcome.error?.kind == "stream reset", "\(outcome)")
         #expect(record.heads.isEmpty)
     }
 
-    /// libcurl asks again in HTTP/1.1 by itself, and hands out the second body after the first one.
-    @Test func streamThatWantsHTTP1InTheMiddleHasNoSecondBody() async throws {
+    /// HTTP_1_1_REQUIRED: libcurl repeats the request by HTTP/1.1 on its own, and delivers the second body after the first.
+    @Test func resetThatDemandsHTTP1InTheMiddleDeliversNoSecondBody() async throws {
         let answer = Self.answering(Self.head + Self.piece, then: Self.resetStream(13))
         let (outcome, record) = try await fetch { connection, number in
             if number == 0 { return answer(connection, number) }
@@ -155,7 +155,7 @@ struct HTTP2Tests {
         }
     }
 
-    /// libcurl 7.88 tells nobody that a stream is given up: the server would go on sending it, and count it where it limits them.
+    /// libcurl 7.88 does not tell the server that a stream is given up. The server would go on sending it, and count it in its limits.
     @Test(.enabled(if: Nginx.path != nil && Nginx.openssl != nil), arguments: [true, false])
     func streamThatIsGivenUpEndsAtTheServer(isCancelled: Bool) async throws {
         let limit = "limit_conn_zone $server_port zone=one:64k;"

@@ -7,7 +7,7 @@ struct ProxyTests {
     private static let credentials = "me:s3cret%40"
     private static let decoded = "me:s3cret@"
 
-    /// A request for a name that only the proxy can know, so that nothing resolves it on this side.
+    /// A request through the proxy. Only the proxy can know a host such as `origin.invalid`, so that nothing resolves it on this side.
     private func request(_ url: String, _ proxy: RelayProxy, _ scheme: String) -> TransferRequest {
         var request = TransferRequest(url: url)
         request.proxy = .url(proxy.url(scheme: scheme, credentials: Self.credentials))
@@ -46,9 +46,9 @@ struct ProxyTests {
         }
     }
 
-    /// Nobody listens at the ports. The first URL's proxy has no address, the second one's refuses connections, the third one can't be used.
+    /// No process listens at the ports. The first proxy has no address, the second refuses connections, the third URL is unusable.
     @Test(arguments: ["http://proxy.invalid:9", "http://127.0.0.1:9", "http://me:hush#hush@127.0.0.1:9"])
-    func aProxyThatIsNotReachedIsToldAsTheProxy(proxy: String) async throws {
+    func unreachableProxyIsReportedAsAProxyFailure(proxy: String) async throws {
         try await withLoop { loop in
             var request = TransferRequest(url: "http://127.0.0.1:10/")
             request.proxy = .url(proxy)
@@ -157,7 +157,7 @@ struct ProxyTests {
         }
     }
 
-    @Test func addressOfTheProxyIsAskedFor() async throws {
+    @Test func addressOfTheProxyIsChecked() async throws {
         let proxy = try RelayProxy()
         defer { proxy.stop() }
         try await withLoop { loop in

@@ -1,10 +1,10 @@
 import MusterCurl
 import Testing
 
-/// An end of TCP without close_notify (RFC 8446 §6.1) may be anybody's doing: a body must not look whole by it.
+/// An end of TCP without close_notify (RFC 8446 §6.1) may be forged, so it must not make a body look whole.
 @Suite(.enabled(if: Nginx.path != nil && Nginx.openssl != nil), .timeLimit(.minutes(1)))
 struct TLSCloseTests {
-    /// Fetches over TLS what a server behind nginx sends, and lets nginx die once the first bytes of the body are there.
+    /// Fetches through an nginx with TLS what a raw server sends, and kills nginx once the first bytes of the body have come.
     private func fetch(_ response: String) async throws -> (outcome: TransferOutcome, record: Recorder.Record) {
         try await withServer { connection, _ in
             _ = connection.readHead()
@@ -31,11 +31,11 @@ struct TLSCloseTests {
         }
     }
 
-    @Test func bodyThatOnlyTheEndEndsDoesNotLookComplete() async throws {
+    @Test func bodyWithoutALengthDoesNotLookComplete() async throws {
         let (outcome, record) = try await fetch("HTTP/1.1 200 OK\r\n\r\nsome")
         #expect(record.head?.bodyFraming == .untilClose)
         #expect(record.body == Array("some".utf8))
-        // libcurl does not tell such a close from a proper one: both are told as one that may have cut the body.
+        // libcurl does not tell such a close from a proper one, so both are reported as a close that may have cut the body.
         #expect(outcome.end == .connectionClosed || outcome.error != nil, "\(outcome)")
     }
 

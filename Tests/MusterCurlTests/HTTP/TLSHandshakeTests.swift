@@ -3,10 +3,10 @@ import Testing
 
 @testable import MusterCurl
 
-/// What ends a handshake of TLS (RFC 8446 §6), and whether it will be so again.
+/// Failures of the TLS handshake (RFC 8446 §6), and which of them are permanent.
 @Suite(.timeLimit(.minutes(1)))
 struct TLSHandshakeTests {
-    /// What a server does with a connection, which has to be TLS.
+    /// What the server does on a connection on which the client expects TLS.
     enum Manner: CaseIterable {
         case closes, closesAfterHello, resets, internalError, unrecognizedName
         case handshakeFailure, protocolVersion, noApplicationProtocol, speaksHTTP, speaksSSH
@@ -22,7 +22,7 @@ struct TLSHandshakeTests {
             switch self {
             case .closes: return connection.finish()
             case .resets:
-                // Not before its side of the connection stands.
+                // Reads first, so that the client's side of the connection is established.
                 _ = connection.readSome()
                 return connection.reset()
             case .closesAfterHello: break
@@ -44,7 +44,7 @@ struct TLSHandshakeTests {
         }
     }
 
-    /// In TLS 1.3 a server refuses the client's certificate, or that there is none, in the place of an answer.
+    /// In TLS 1.3 a server refuses a bad or missing client certificate only in place of the response.
     @Test(arguments: [
         (CURLE_RECV_ERROR, "tlsv13 alert certificate required", "TLS failed"),
         (CURLE_SEND_ERROR, "tlsv1 alert unknown ca", "TLS failed"),
@@ -58,7 +58,7 @@ struct TLSHandshakeTests {
     }
 
     @Test(arguments: Manner.allCases)
-    func onlyWhatLastsIsAFailureOfTLS(_ manner: Manner) async throws {
+    func onlyPermanentHandshakeFailuresAreFailuresOfTLS(_ manner: Manner) async throws {
         try await withServer { connection, _ in
             manner.serve(connection)
         } _: { loop, server in

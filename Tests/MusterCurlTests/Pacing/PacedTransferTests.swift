@@ -2,7 +2,7 @@ import MusterCurl
 import Synchronization
 import Testing
 
-/// A clock that only moves when it is told to.
+/// A clock that only moves when the test says so.
 final class HandClock: Sendable {
     private let value = Atomic<UInt64>(1_000_000_000)
 
@@ -11,7 +11,7 @@ final class HandClock: Sendable {
     func pass(milliseconds: UInt64) { value.add(milliseconds * 1_000_000, ordering: .acquiringAndReleasing) }
 }
 
-/// Counts the bytes of all its recorders, which keep to one budget, against what a clock in hand allows.
+/// Counts the bytes of all its recorders, which share one budget, against what the budget allows by a manual clock.
 final class PaceWitness: Sendable {
     private struct Contents {
         var delivered: Int64 = 0
@@ -32,7 +32,7 @@ final class PaceWitness: Sendable {
         budget = ByteBudget(bytesPerSecond: Self.rate, clock: { [clock] in clock.now })
     }
 
-    /// How far the bytes ever were ahead of what was allowed.
+    /// The most bytes by which the transfers were ever ahead of what was allowed.
     var largestExcess: Int64 { contents.withLock { $0.largestExcess } }
     var delivered: Int64 { contents.withLock { $0.delivered } }
 
@@ -51,7 +51,7 @@ final class PaceWitness: Sendable {
         for waiter in done { waiter.resume() }
     }
 
-    /// Lets time pass, and waits until all that it allows has come, at most `total`.
+    /// Advances the clock, and waits until all bytes that it allows have come, at most `total`.
     func pass(milliseconds: UInt64, ofAtMost total: Int64) async {
         let target = contents.withLock { contents in
             contents.allowed += Self.rate * Int64(milliseconds) / 1_000
@@ -70,8 +70,8 @@ final class PaceWitness: Sendable {
 
 @Suite(.timeLimit(.minutes(1)))
 struct PacedTransferTests {
-    /// Runs the requests under one budget, step by step, and checks that at no time more came than the clock allowed, a piece
-    /// more or less, and all of it in the end.
+    /// Runs the requests under one budget, step by step. Checks that no more bytes ever came than the clock allowed plus one
+    /// piece, and that all of them came in the end.
     private func run(_ requests: [TransferRequest], of content: [UInt8], _ loop: CurlLoop) async throws {
         let witness = PaceWitness()
         var recorders: [Recorder] = []
@@ -167,16 +167,16 @@ struct PacedTransferTests {
         }
     }
 
-    /// With the clock on the wall: what came is told, and not judged, since the machine may be busy with something else.
+    /// Measures the rate by the wall clock. The result is printed and not checked, since the machine may be busy.
     @Test(.enabled(if: Nginx.path != nil), arguments: [(1, 8 << 20), (8, 1 << 20), (128, 64 << 10)])
-    func rateByTheClockOnTheWall(transfers: Int, bytes: Int) async throws {
+    func rateByTheWallClockIsPrinted(transfers: Int, bytes: Int) async throws {
         let content = patternBytes(bytes)
         try await withNginx { loop, nginx in
             try nginx.write(content, to: "file")
             var request = TransferRequest(url: nginx.url("/file"))
             let rate: Int64 = 4 << 20
             request.budgets = [ByteBudget(bytesPerSecond: rate)]
-            // Seen on the loop's own thread: tasks may have to wait for theirs.
+            // Noted on the loop's own thread, because tasks may have to wait for a thread.
             let last = Mutex(ContinuousClock.now)
             let recorders = (0..<transfers).map { _ in
                 Recorder(onBytes: { _ in last.withLock { $0 = .now } })
@@ -217,7 +217,7 @@ struct PacedTransferTests {
             other.budgets = [wide]
             let free = try await fetch(loop, other)
             #expect(free.outcome.end == .framed)
-            // Nobody but the budget lets it go on.
+            // Only the budget may let the transfer go on.
             loop.resume(id)
             _ = try await fetch(loop, other)
             #expect(recorder.record.pieces == 0)

@@ -16,7 +16,7 @@ struct PacingQueueTests {
         }
         queue.visit(at: 10) { id in
             visited.append(id.value)
-            // The first takes all that there is and waits anew; the others find nothing.
+            // The first transfer takes all there is and waits anew; the others find nothing.
             if id.value == 1 { queue.add(id, wait: 20, at: 10) }
             return id.value == 1 ? 0 : 5
         }
@@ -30,7 +30,7 @@ struct PacingQueueTests {
         #expect(queue.earliest == .max)
     }
 
-    @Test func nobodyWaitsLongerThanAQuarterOfASecondWithoutALook() {
+    @Test func waitingTransferIsVisitedEveryQuarterOfASecond() {
         let queue = PacingQueue()
         queue.add(id(1), wait: nil, at: 0)
         queue.add(id(2), wait: .max, at: 5)

@@ -8,7 +8,7 @@ struct TokenBucketTests {
 
     @Test func newBucketIsEmpty() {
         var bucket = TokenBucket(bytesPerSecond: 1_000_000, at: 5)
-        // A hundredth of a second's bytes, and the byte that makes it more than nothing.
+        // The wait is for a hundredth of a second's bytes.
         #expect(bucket.wait(at: 5) == 10 * Self.millisecond)
         #expect(bucket.wait(at: 5 + 10 * Self.millisecond) == 0)
     }
@@ -68,7 +68,7 @@ struct TokenBucketTests {
         #expect(bucket.wait(at: .max) == .max)
     }
 
-    /// Takers that come at any time and take any piece get the rate, neither more nor less.
+    /// Callers that take pieces of any size at any time get the rate, neither more nor less.
     @Test(arguments: 0..<50) func overTenSecondsExactlyTheRateComesThrough(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let rate = Int64.random(in: 50_000...20_000_000, using: &random)
@@ -90,7 +90,7 @@ struct TokenBucketTests {
             }
         }
         #expect(mostAhead <= 16_384, "seed \(seed)")
-        // What the last wait brought is not taken any more.
+        // The bytes earned during the last wait are not taken.
         #expect(taken >= allowed(now) - rate / 30 - 1, "seed \(seed): \(taken) of \(allowed(now))")
     }
 }

@@ -1,10 +1,10 @@
 import Glibc
 import MusterCurl
 
-/// A private vsftpd over a temporary directory, which anybody may log in to who knows the password.
+/// A private vsftpd over a temporary directory. The password is all that a login needs.
 final class FTPServer: Sendable {
     static let path = executable("vsftpd")
-    /// Why it cannot be used here; nil if it can.
+    /// Why vsftpd cannot be used here; nil if it can.
     static let obstacle: String? =
         if path == nil {
             "vsftpd is not installed"
@@ -43,7 +43,7 @@ final class FTPServer: Sendable {
         utimes(folder.path + "/root/" + name, &times)
     }
 
-    /// A request that is let in.
+    /// A request with the password and the certificate authority that the server needs.
     func request(_ path: String, range: RangeSpec? = nil) -> TransferRequest {
         var request = TransferRequest(url: "\(scheme)://localhost:\(server.port)\(path)", range: range)
         request.allowedSchemes = ["ftp", "ftps", "http"]

@@ -4,8 +4,8 @@ import Synchronization
 
 @testable import MusterCurl
 
-/// A server that is started anew for every connection, which is its standard input and output, as inetd does it: so the port
-/// is free for certain, and there is nothing to wait for.
+/// Starts a server process for every connection, with the connection as its standard input and output, as inetd does. So the
+/// port is certainly free, and no start has to be awaited.
 final class InetServer: Sendable {
     private struct Contents {
         var isStopped = false
@@ -25,7 +25,7 @@ final class InetServer: Sendable {
             while true {
                 let descriptor = accept(listener, nil, nil)
                 guard descriptor >= 0 else { return }
-                // Closed on exec, so that no server of another test holds it open.
+                // Closed on exec, so that no server of another test holds the connection open.
                 _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
                 serve(descriptor, arguments)
             }
@@ -33,7 +33,7 @@ final class InetServer: Sendable {
         contents.withLock { $0.acceptor = acceptor }
     }
 
-    /// How many connections came so far.
+    /// How many connections a process was started for so far.
     var acceptedConnections: Int { contents.withLock { $0.processes.count } }
 
     private func serve(_ descriptor: Int32, _ arguments: [String]) {

@@ -4,9 +4,9 @@ import MusterCurl
 
 /// A private nginx over a temporary directory.
 ///
-/// Its listening socket is made here and inherited by it (the `NGINX` variable, by which nginx upgrades itself), so that
-/// the port is free for certain and requests can be sent at once: they wait in the socket's queue until nginx is up. It
-/// needs its master process for that: without one nginx crashes over an inherited socket.
+/// nginx inherits a listening socket that is made here (by the `NGINX` variable, which nginx uses to upgrade itself). So
+/// the port is certainly free, and requests can be sent at once: they wait in the socket's queue until nginx is up. This
+/// needs the master process: without it nginx crashes over an inherited socket.
 final class Nginx: Sendable {
     static let path = executable("nginx")
     static let openssl = executable("openssl")
@@ -22,7 +22,7 @@ final class Nginx: Sendable {
 
     func url(_ path: String) -> String { "\(scheme)://localhost:\(port)\(path)" }
 
-    /// `protocols` are words of the `listen` directive, `settings` stand above the server, `locations` beside the usual ones.
+    /// `protocols` are words of the `listen` directive, `settings` stand in the `http` block, `locations` beside the usual ones.
     init(tls: Bool = false, protocols: String = "", settings: String = "", locations: String = "") throws {
         guard let nginx = Self.path else { throw SystemFailure(call: "nginx", code: ENOENT) }
         temporary = try TemporaryFolder("nginx")
@@ -49,7 +49,7 @@ final class Nginx: Sendable {
         try Data(content).write(to: URL(filePath: root + "/" + name))
     }
 
-    /// Lets it die at once, so that its connections end without a word of TLS.
+    /// Kills nginx at once, so that its TLS connections end without close_notify.
     func crash() { kill(-pid, SIGKILL) }
 
     /// Ends the process, waits for it and removes its directory.

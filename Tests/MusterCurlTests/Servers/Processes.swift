@@ -6,7 +6,7 @@ func executable(_ name: String) -> String? {
     ["/usr/sbin/", "/usr/bin/", "/usr/local/sbin/", "/usr/local/bin/"].map { $0 + name }.first { access($0, X_OK) == 0 }
 }
 
-/// A folder that others than us may look into, as servers do that change their user.
+/// A folder that other users may read, as servers that change their user must.
 struct TemporaryFolder: Sendable {
     let path: String
 
@@ -32,8 +32,7 @@ struct TemporaryFolder: Sendable {
     }
 }
 
-/// Starts a process in a group of its own with the given descriptors under the given numbers; its output goes nowhere
-/// otherwise.
+/// Starts a process in a group of its own, with the given descriptors under the given numbers. Other output is discarded.
 func spawn(_ arguments: [String], environment: [String] = [], passing: [(Int32, as: Int32)] = []) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     var attributes = posix_spawnattr_t()
@@ -45,7 +44,7 @@ func spawn(_ arguments: [String], environment: [String] = [], passing: [(Int32, 
     posix_spawnattr_setpgroup(&attributes, 0)
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-    // Made by way of a high number, because dup2 onto itself would leave close-on-exec set.
+    // Duplicated by way of a high number, because dup2 onto itself would leave close-on-exec set.
     for (descriptor, number) in passing {
         let high: Int32 = descriptor == 200 ? 201 : 200
         posix_spawn_file_actions_adddup2(&actions, descriptor, high)

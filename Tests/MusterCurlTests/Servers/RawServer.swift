@@ -60,7 +60,7 @@ final class RawServer: Sendable {
         shutdown(listener, Int32(SHUT_RDWR))
         for descriptor in descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) }
         while let thread = contents.withLock({ $0.threads.popLast() }) { thread.join() }
-        // Only now, since a number that is closed may be given to another socket at once.
+        // Closed only now, since the number of a closed descriptor may be given to another socket at once.
         for descriptor in descriptors { close(descriptor) }
         close(listener)
     }
@@ -83,7 +83,7 @@ struct RawConnection: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Reads what is there, at least a byte; empty when the peer is gone.
+    /// Reads the bytes that are there, at least one; empty when the peer is gone.
     func readSome() -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: 65536)
         let got = recv(descriptor, &buffer, buffer.count, 0)
@@ -101,7 +101,7 @@ struct RawConnection: Sendable {
         return String(decoding: bytes.dropLast(2), as: UTF8.self)
     }
 
-    /// Reads exactly so many bytes, fewer if the peer is gone.
+    /// Reads exactly `count` bytes, or fewer if the peer is gone.
     func read(_ count: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65536)
@@ -185,7 +185,7 @@ struct RawConnection: Sendable {
         return RawConnection(descriptor)
     }
 
-    /// Says that no more will be sent.
+    /// Ends the sending direction.
     func finish() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Drops the connection with a RST.

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// A proxy that speaks CONNECT (RFC 9110 §9.3.6) and SOCKS 5 (RFC 1928, RFC 1929). Whatever host it is asked for, it goes to
-/// that port of 127.0.0.1, and it resolves no names.
+/// A proxy that speaks CONNECT (RFC 9110 §9.3.6) and SOCKS 5 (RFC 1928, RFC 1929). It resolves no names: for any host it
+/// connects to the requested port of 127.0.0.1.
 final class RelayProxy: Sendable {
     private let server: RawServer
     private let seen: Asked
 
-    /// What was asked of the proxy.
+    /// The targets that clients asked for.
     private final class Asked: Sendable {
         let targets = Mutex<[String]>([])
     }
@@ -14,7 +14,7 @@ final class RelayProxy: Sendable {
     /// The hosts and ports asked for so far.
     var targets: [String] { seen.targets.withLock { $0 } }
 
-    /// `credentials`, as `user:password`, are demanded if given. `https` in `greeting` is left to the tunnel.
+    /// `credentials`, as `user:password`, are demanded if given.
     init(credentials: String? = nil) throws {
         let seen = Asked()
         self.seen = seen

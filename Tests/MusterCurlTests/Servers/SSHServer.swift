@@ -5,7 +5,7 @@ import MusterCurl
 /// A private sshd that serves files to the user of the tests, by key and by password.
 final class SSHServer: Sendable {
     static let path = executable("sshd")
-    /// Why it cannot be used here; nil if it can.
+    /// Why sshd cannot be used here; nil if it can.
     static let obstacle: String? =
         if path == nil || executable("ssh-keygen") == nil {
             "sshd is not installed"
@@ -14,7 +14,7 @@ final class SSHServer: Sendable {
         } else {
             nil
         }
-    /// Why no password can be tried: the system's own are hidden by others, which takes a name space of mounts.
+    /// Why no password can be tried; nil if it can. The test's password file is mounted over the system's, which needs a mount namespace.
     static let passwordObstacle: String? =
         if let obstacle {
             obstacle
@@ -43,7 +43,7 @@ final class SSHServer: Sendable {
         folder = try TemporaryFolder("sshd")
         let directory = folder.path
         folder.makeFolder("root")
-        // Where sshd wants to lock itself up; the system makes it when it starts its own.
+        // sshd's privilege separation directory. The system makes it only when it starts its own sshd.
         mkdir("/run/sshd", 0o755)
         for name in ["host", "key", "other"] {
             try run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", directory + "/" + name])
@@ -63,7 +63,7 @@ final class SSHServer: Sendable {
         try folder.write("[localhost]:\(server.port) \(key)\n".utf8, to: "known_hosts")
     }
 
-    /// A request that is let in.
+    /// A request with the key and the known host that the login needs.
     func request(_ name: String, range: RangeSpec? = nil) -> TransferRequest {
         var request = TransferRequest(url: "sftp://localhost:\(server.port)\(root)/\(name)", range: range)
         request.allowedSchemes = ["sftp"]
@@ -80,10 +80,10 @@ final class SSHServer: Sendable {
         utimes(root + "/" + name, &times)
     }
 
-    /// Lets the server neither speak nor hang up any more.
+    /// Stops the server's processes, so that they neither send nor close.
     func suspend() { server.signal(SIGSTOP) }
 
-    /// Lets the server die.
+    /// Kills the server's processes.
     func endConnections() { server.signal(SIGKILL) }
 
     func stop() {

@@ -1,11 +1,10 @@
-/// An FTP server that says what a real one would not: it answers each command by a table, and sends the same bytes on every
-/// data connection.
+/// An FTP server for misbehaviour: it answers each command by a table, and sends the same bytes on every data connection.
 struct ScriptedFTP {
     private let control: RawServer
     private let data: RawServer
 
-    /// `replies` replace or add to the usual ones, by the command's word; an empty reply is none. `end` follows what was
-    /// sent on the data connection; without it nothing does.
+    /// `replies` replace or add to the usual replies, by the command's word; an empty text means no reply. `end` is the reply
+    /// after the data connection; nil means no reply.
     init(
         content: [UInt8],
         greeting: String = "220 here",

@@ -10,9 +10,9 @@ struct FuzzDeeds: Sendable {
         var description: String { "\(misbehaviour) at \(condition.requests.map { "\($0)" } ?? "all")" }
     }
 
-    /// What is played.
+    /// The misbehaviours that are played.
     private(set) var played: [Deed] = []
-    /// Contents that a file may honestly end with because they were served as such.
+    /// Contents that the file may rightly have in the end, because the origin served them.
     private(set) var contents: [ScriptedOrigin.Content] = []
 
     /// Chooses what happens to each of the first requests, and now and then to all of them.
@@ -28,7 +28,7 @@ struct FuzzDeeds: Sendable {
             deeds.played.append(Deed(misbehaviour: deed, condition: .init(requests: number..<(number + 1))))
         }
         if Int.random(in: 0..<12, using: &random) == 0 {
-            // From some request on it is another file.
+            // From some request on, the origin serves another file.
             let other = ScriptedOrigin.Content.seeded(
                 seed: random.next(), size: max(0, content.size + Int64.random(in: -1...1, using: &random) * 777))
             let first = Int.random(in: 1...4, using: &random)
@@ -38,7 +38,7 @@ struct FuzzDeeds: Sendable {
         return deeds
     }
 
-    /// What an origin may be like for ever, and the file still has a chance.
+    /// Permanent misbehaviours with which a file can still succeed.
     private static let habits: [ScriptedOrigin.Misbehaviour] = [
         .ignoreRange, .weakETag, .noValidators, .mistrustIfRange, .ignoreIfRange, .chunked, .closeDelimited,
         .refuseHead,
@@ -48,7 +48,7 @@ struct FuzzDeeds: Sendable {
         .multipartByteRanges, .surplus(bytes: 10),
     ]
 
-    /// What happens once.
+    /// A misbehaviour of a single request.
     private mutating func single(
         _ content: ScriptedOrigin.Content, _ witness: FuzzHistory.Witness, using random: inout SeededGenerator
     ) -> ScriptedOrigin.Misbehaviour? {

@@ -5,8 +5,8 @@ import MusterTestSupport
 ///
 /// Everything follows from the random generator that it was made with.
 struct FuzzHistory: Sendable {
-    /// What tells Muster that it has the wrong bytes, besides validators. An origin that lies about those is only played where
-    /// something tells: nobody could do better.
+    /// What shows Muster that bytes are wrong, besides validators. An origin that lies about validators is only played with such a witness:
+    /// without one, no client could notice.
     enum Witness: CaseIterable, Sendable {
         /// Nothing.
         case none
@@ -38,7 +38,7 @@ struct FuzzHistory: Sendable {
             var own = content
             var etag: String?
             if source > 0 {
-                // A mirror is the same, or names the same bytes differently, or has other bytes altogether (row 30).
+                // A mirror serves the same, or the same bytes under another ETag, or other bytes altogether (row 30).
                 switch Int.random(in: 0..<4, using: &random) {
                 case 0:
                     own = .seeded(seed: random.next(), size: size)

@@ -7,8 +7,8 @@ import SystemPackage
 import Testing
 
 extension EndToEnd {
-    /// Random files, origins that do random things, and workers that die at random: whatever happens, a file that is said to
-    /// be there is right, what is not there has a reason, and everything ends.
+    /// Random files, origins that do random things, and workers that die at random: whatever happens, a file that is reported as there is
+    /// right, a missing one has a reason, and everything ends.
     @Suite struct Fuzz {
         /// How many histories there are: `MUSTER_FUZZ_HISTORIES`, or enough for a minute.
         private static var histories: Int {
@@ -17,7 +17,7 @@ extension EndToEnd {
 
         @Test func noHistoryEndsWithWrongBytesOrWithoutAnEnd() async throws {
             var random = SeededGenerator.forTest()
-            // As many origins, so that what one of them learns of another history's refusals holds up few.
+            // Many origins, so that what the fleet learns of an origin from one history's refusals delays few other histories.
             var origins: [ScriptedOrigin] = []
             for _ in 0..<32 { origins.append(try await ScriptedOrigin.start()) }
             let histories = (0..<Self.histories).map { FuzzHistory(number: $0, origins: origins, using: &random) }

@@ -8,7 +8,7 @@ extension Row {
     static let first: [Row] = [
         Row(1, "a range request is always answered with 200") { stage in
             stage.file((.ignoreRange, .always)).checking { _, requests in
-                // At the start of a task that nobody planned, the body is taken as a whole.
+                // At the start of a task whose chunks aren't planned yet, the body is taken as a whole.
                 #expect(requests.count == 1)
             }
         },
@@ -86,7 +86,7 @@ extension Row {
         Row(11, "ETags that differ from node to node, and nothing else to go by") { stage in
             let play = stage.file(
                 (.nodes([.init(etag: "\"a\""), .init(etag: "\"b\""), .init(etag: "\"c\"")], seed: 3), .always))
-            // Whether versions in a row come from several nodes is the nodes' choice; the last one is of a single request.
+            // Which node answers, and so how many versions there are, is up to the nodes; the last version is fetched by a single request.
             return play.checking { task, _ in #expect(task.contentVersion > 1) }
         },
         Row(11, "ETags that differ from node to node, and size and digest are known") { stage in

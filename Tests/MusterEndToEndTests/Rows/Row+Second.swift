@@ -89,14 +89,14 @@ extension Row {
         },
         Row(21, "the URL behind a redirect expires") { stage in
             let play = stage.file()
-            // Good for one request, and each request gets its own.
+            // Each URL is good for one request, and each request gets its own.
             stage.origin.sign(stage.path, lifetime: .once)
             stage.origin.misbehave("/entry", .redirectToSigned(stage.path, status: 302))
             return play.with { $0.task.urls = [stage.origin.url("/entry")] }
         },
         Row(21, "the signed URL expires, and a resolver knows fresh ones", on: [.plain, .tls, .h2]) { stage in
             let play = stage.file()
-            // Good for two requests, and there are more.
+            // The URL is good for two requests, and the file takes more.
             stage.origin.sign(stage.path, lifetime: .init(requests: 2))
             stage.origin.resolve(at: "/resolver")
             return play.with { play in
@@ -104,7 +104,7 @@ extension Row {
                 play.resolver = Resolver(url: stage.origin.url("/resolver"))
             }.checking { task, _ in
                 #expect(!stage.origin.questions(at: "/resolver").isEmpty)
-                // Neither counts as a try.
+                // Neither the expiry nor the question to the resolver counts as a try.
                 #expect(task.attempts == 0)
                 #expect(task.contentVersion == 1)
             }

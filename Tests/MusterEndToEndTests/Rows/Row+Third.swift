@@ -93,7 +93,7 @@ extension Row {
             stage.origin.serve("/mirror", .init(other))
             return play.with { play in
                 play.task.urls.append(stage.origin.url("/mirror"))
-                // All of it is of one source, whichever that is.
+                // All bytes are of one source, whichever that is.
                 if case .bytes(let right) = play.expected { play.expected = .bytes(right.union([other.sha256()])) }
             }
         },

@@ -8,14 +8,14 @@ struct Row: Sendable {
     let number: Int
     /// What the origin does.
     let title: String
-    /// Where it can be played.
+    /// The transports over which it can be played.
     var transports: [ScriptedOrigin.Transport] = ScriptedOrigin.Transport.allCases
-    /// What has to be known of the origin for it to be played.
+    /// What the fleet has to know of the origin for this row.
     var acquaintance = Acquaintance.any
-    /// Has an origin of its own play it.
+    /// Makes an origin of its own play the row.
     let play: @Sendable (Stage) async throws -> Play
 
-    /// A row that every transport has.
+    /// A row that can be played over every transport unless some are given.
     init(
         _ number: Int, _ title: String, on transports: [ScriptedOrigin.Transport] = ScriptedOrigin.Transport.allCases,
         of acquaintance: Acquaintance = .any, play: @escaping @Sendable (Stage) async throws -> Play
@@ -37,11 +37,11 @@ struct Row: Sendable {
         case any
     }
 
-    /// Where one row is played: an origin that nobody else uses.
+    /// The stage of one row: an origin that no other row uses.
     struct Stage: Sendable {
         /// The origin.
         let origin: ScriptedOrigin
-        /// What its transport needs to be reached at all.
+        /// The options without which the transport can't be reached.
         let base: FetchOptions
         /// The path of the file.
         let path = "/file"
@@ -63,7 +63,7 @@ struct Row: Sendable {
         }
     }
 
-    /// What is asked for, and how it has to end.
+    /// The request, and how it has to end.
     struct Play: Sendable {
         /// How a task may end.
         enum Expectation: Sendable, Hashable {
@@ -77,9 +77,9 @@ struct Row: Sendable {
         var task: TaskRequest
         /// How the sources are asked.
         var fetch = FetchOptions()
-        /// What is wanted where there is a choice.
+        /// The group's transfer policy.
         var policy = TransferPolicy()
-        /// Who knows fresh URLs.
+        /// The resolver that knows fresh URLs.
         var resolver: Resolver?
         /// How it has to end.
         var expected: Expectation
@@ -95,7 +95,7 @@ struct Row: Sendable {
             self.origin = origin
         }
 
-        /// The same with another end.
+        /// The same, expected to end with one of these failures.
         func failing(_ kinds: FailureKind...) -> Play {
             var play = self
             play.expected = .failure(Set(kinds))
@@ -109,7 +109,7 @@ struct Row: Sendable {
             return play
         }
 
-        /// The same with little patience, for an origin that falls silent.
+        /// The same with short time limits, for an origin that falls silent.
         func impatient() -> Play {
             with {
                 $0.fetch.connectTimeoutSeconds = 2
@@ -118,7 +118,7 @@ struct Row: Sendable {
             }
         }
 
-        /// The same with a look at what the origin saw.
+        /// The same with a check of the requests that the origin saw.
         func checking(
             _ check: @escaping @Sendable (TaskDocument, [ScriptedOrigin.Request]) async throws -> Void
         ) -> Play {

@@ -42,20 +42,20 @@ extension EndToEnd {
                 for (name, row, play) in plays {
                     try await fleet.waitForEnd(of: name, limit: .seconds(90))
                     try await Self.judge(name, row, play, fleet)
-                    // What else is said of a row is said of chunks.
+                    // The further checks of a row assume that it is fetched in chunks.
                     guard acquaintance == .known || row.acquaintance == .unknown else { continue }
                     try await play.check(fleet.client().task(name, of: name), play.origin.requests)
                 }
             }
         }
 
-        /// An origin for one row: what one row teaches the fleet about its origin is none of the others' business.
+        /// An origin for one row: what the fleet learns of it from one row must not affect the others.
         private static func stage(_ row: Row, _ transport: ScriptedOrigin.Transport) async throws -> Row.Stage {
             let origin = try await ScriptedOrigin.start(transport: transport)
             return Row.Stage(origin: origin, base: options(for: origin))
         }
 
-        /// What a transport needs. Patience is long, since a busy machine is late: only who plays a silent origin has little.
+        /// The options that a transport needs. Time limits are long, since a busy machine is late; only a play with a silent origin has short ones.
         static func options(for origin: ScriptedOrigin) -> FetchOptions {
             var options = FetchOptions()
             options.caFile = origin.caFile?.string

@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 import MusterTestSupport
 
-/// One of those who tell Muster what to do, at random and all at once (F17).
+/// One of several clients that send random verbs at the same time (F17).
 struct StormClient: Sendable {
     let client: MusterClient
     let ledger: StormLedger
@@ -19,7 +19,7 @@ struct StormClient: Sendable {
         for group in Self.groups { await report(.create) { try await $0.create(group) } }
     }
 
-    /// Does one thing after the other.
+    /// Sends one random verb after the other.
     mutating func run(until end: ContinuousClock.Instant) async throws {
         while ContinuousClock.now < end {
             let deed = StormDeed.choose(using: &random)
@@ -30,7 +30,7 @@ struct StormClient: Sendable {
         }
     }
 
-    /// Refusals are part of the game as long as they say that somebody else was faster.
+    /// Refusals are expected if they say that another client was faster.
     private mutating func report(_ deed: StormDeed, _ act: (inout StormClient) async throws -> Void) async {
         do {
             try await act(&self)
@@ -92,7 +92,7 @@ struct StormClient: Sendable {
                     maxConnections: chance(50) ? .set(number(1...6)) : .clear,
                     bytesPerSecond: chance(50) ? rate : .clear))
         case .window:
-            // An hour of the day, which is seldom this one, or all of the day but an hour.
+            // One hour of the day, which is seldom the present one, or all of the day but one hour.
             let hour = number(0...22)
             let (from, to) = (Self.time(hour), Self.time(hour + 1))
             let window = TimeWindow(from: chance(30) ? from : to, to: chance(30) ? to : from, timeZone: "UTC")
@@ -135,7 +135,7 @@ struct StormClient: Sendable {
     private mutating func remove(from group: String) async throws {
         let mode: RemovedFiles = chance(50) ? .delete : .keep
         guard let keys = keys(of: group, wholePercent: 15) else {
-            // What others add while it is on its way may be removed as well, and an answer that got lost is none.
+            // Tasks that are added during the request may be removed as well, and the removal may have happened even if its answer is lost.
             defer { ledger.removes(ledger.paths(of: group), mode) }
             try await client.removeGroup(group, files: mode)
             return

@@ -17,13 +17,13 @@ enum StormDeed: String, CaseIterable, Sendable {
     /// Changes the window.
     case window
     case deadline
-    /// Has it wait for another group.
+    /// Makes a group wait for another one.
     case chain
     case drain
     /// Changes what the fleet may do to an origin.
     case origin
 
-    /// How likely it is.
+    /// Its relative probability.
     private var weight: Int {
         switch self {
         case .resume, .add: 12
@@ -37,7 +37,7 @@ enum StormDeed: String, CaseIterable, Sendable {
         }
     }
 
-    /// Chooses one.
+    /// Chooses a deed at random, by the weights.
     static func choose(using random: inout SeededGenerator) -> StormDeed {
         let all = allCases.flatMap { Array(repeating: $0, count: $0.weight) }
         return all[Int.random(in: 0..<all.count, using: &random)]

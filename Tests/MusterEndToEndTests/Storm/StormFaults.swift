@@ -3,7 +3,7 @@ import MusterTestSupport
 
 /// What happens to the processes of the storm, one thing after the other (F1, F2, F3).
 struct StormFaults: Sendable {
-    /// How often what happened.
+    /// How often each fault happened.
     struct Tally: Sendable {
         var kills = 0
         var stops = 0
@@ -15,7 +15,7 @@ struct StormFaults: Sendable {
     var random: SeededGenerator
     var tally = Tally()
 
-    /// Goes on until then, and leaves every process running.
+    /// Causes faults until `end`, and leaves every process running.
     mutating func run(until end: ContinuousClock.Instant) async throws -> Tally {
         let start = ContinuousClock.now
         while ContinuousClock.now < end {
@@ -39,7 +39,7 @@ struct StormFaults: Sendable {
         return tally
     }
 
-    /// What comes next by chance, but neither a second time before the other.
+    /// Whether a kill comes next rather than a stop: by chance, but neither comes a second time before the other has come once.
     private mutating func kills() -> Bool {
         switch (tally.kills, tally.stops) {
         case (0, 1...): true
@@ -56,7 +56,7 @@ struct StormFaults: Sendable {
         try await fleet.startCoordinator(port: victim.port)
     }
 
-    /// Somebody drained them; others come in their place.
+    /// Starts workers in the place of those that a client has drained.
     private mutating func startDrained() async throws {
         for name in StormClient.workers where await fleet.worker(name)?.exit != nil {
             try await fleet.replaceWorker(name)

@@ -2,7 +2,7 @@ import FoundationEssentials
 import MusterAPI
 import Synchronization
 
-/// What was asked for in the storm: all that the oracle knows besides what Muster says.
+/// What the clients asked for: all that the oracle knows besides Muster's own answers.
 final class StormLedger: Sendable {
     private struct Notes {
         var files: [String: StormFile] = [:]
@@ -25,7 +25,7 @@ final class StormLedger: Sendable {
         }
     }
 
-    /// A file is about to be added to a group.
+    /// Notes that a file is about to be added to a group.
     func wants(_ file: StormFile, in group: String) {
         notes.withLock { notes in
             notes.files[file.path] = file
@@ -33,14 +33,14 @@ final class StormLedger: Sendable {
         }
     }
 
-    /// These tasks are about to be removed, or may just have been.
+    /// Notes that these tasks are about to be removed, or may just have been.
     func removes(_ paths: [String], _ mode: RemovedFiles) {
         notes.withLock { notes in
             for path in paths { notes.removals[path, default: []].insert(mode) }
         }
     }
 
-    /// The most connections of a group are about to change, or have changed, for all that is known.
+    /// Notes that the cap of a group's connections is about to change, or (`isDone`) has changed as far as is known.
     func caps(_ group: String, isDone: Bool) {
         notes.withLock { notes in
             notes.capping[group, default: 0] += isDone ? -1 : 1
@@ -48,15 +48,15 @@ final class StormLedger: Sendable {
         }
     }
 
-    /// Whether the most connections of a group have been what they are since before that moment.
+    /// Whether the cap of a group's connections has not changed since before that moment.
     func hasKeptCap(of group: String, since moment: Date) -> Bool {
         notes.withLock { $0.capping[group, default: 0] == 0 && ($0.capped[group] ?? .distantPast) < moment }
     }
 
-    /// A verb was sent, with this outcome.
+    /// Notes that a verb was sent, with this outcome.
     func did(_ deed: String) { notes.withLock { $0.deeds[deed, default: 0] += 1 } }
 
-    /// Something happened that nothing explains.
+    /// Notes an outcome that nothing explains.
     func isSurprised(by surprise: String) { notes.withLock { $0.surprises.append(surprise) } }
 
     /// Every file that was ever asked for, by its path.
@@ -67,6 +67,6 @@ final class StormLedger: Sendable {
     func removals(of path: String) -> Set<RemovedFiles> { notes.withLock { $0.removals[path] ?? [] } }
     /// How often each verb had each outcome.
     var deeds: [String: Int] { notes.withLock { $0.deeds } }
-    /// What nothing explains.
+    /// The outcomes that nothing explains.
     var surprises: [String] { notes.withLock { $0.surprises } }
 }

@@ -17,7 +17,7 @@ struct StormOracle: Sendable {
     let ledger: StormLedger
     let origins: StormOrigins
 
-    /// Looks at everything.
+    /// Checks everything.
     func check() async throws {
         let broken = try await Self.broken(fleet)
         #expect(broken.isEmpty)
@@ -29,14 +29,14 @@ struct StormOracle: Sendable {
         #expect(ledger.surprises.isEmpty)
     }
 
-    /// What in the database is broken (`docs/invariants.md`), in words.
+    /// The broken invariants of the database (`docs/invariants.md`), in words.
     static func broken(_ fleet: Fleet) async throws -> [String] {
         let text = try await fleet.postgres.execute(InvariantQuery.text, conninfo: fleet.conninfo)
         return text.split(separator: "\n").map(String.init)
     }
 
-    /// Origins with more lanes than any of them may have, and groups that were granted a lease in a lane beyond those that they may
-    /// have (I5). After a cap was made smaller, the oldest lanes go on.
+    /// Origins with more lanes than any origin may have, and groups that were granted a lease in a lane beyond their cap (I5). After a cap
+    /// was lowered, the oldest lanes go on.
     static func exceededCaps(_ fleet: Fleet, _ ledger: StormLedger) async throws -> [String] {
         let text = try await fleet.postgres.execute(
             """
@@ -56,20 +56,20 @@ struct StormOracle: Sendable {
         }
     }
 
-    /// Waits until nobody has anything to do any more: what is left of cancelled tasks is deleted after the fact.
+    /// Waits until no work is left: the remains of cancelled tasks are deleted only after the tasks have ended.
     func waitForQuiet() async throws {
         let work = "SELECT (SELECT count(*) FROM leases) + (SELECT count(*) FROM ready_chunks WHERE kind = 'purge')"
         try await eventually("the end of all work") {
             try await fleet.postgres.execute(work, conninfo: fleet.conninfo).hasPrefix("0")
         }
-        // A failed task keeps what it has, for a retry, but not in a group that was cancelled.
+        // A failed task keeps its part for a retry, but not in a group that was cancelled.
         let text = try await fleet.postgres.execute(
             "SELECT t.id FROM tasks t JOIN groups g ON g.id = t.group_id WHERE t.state = 'failed' AND g.state <> 'cancelled'",
             conninfo: fleet.conninfo)
         let failed = Set(text.split(separator: "\n"))
         let start = ContinuousClock.now
         do {
-            // Mostly they are gone at once. Once in six storms it took half a minute: what was left by then is printed.
+            // Mostly the parts are gone at once. Once in six storms it took half a minute: the parts that are left after ten seconds are printed.
             var isTold = false
             try await eventually("the end of the parts but those of \(failed)", limit: .seconds(90)) {
                 let left = fleet.parts().filter { !failed.contains($0.prefix { $0 != "." }) }
@@ -105,9 +105,9 @@ struct StormOracle: Sendable {
         return outcomes
     }
 
-    /// What succeeded stands there (I8); nothing stands there of what was cancelled, or removed with its file (I13), and nothing that
-    /// nobody asked for. Whatever stands there is whole and right. A task whose time was over in the moment when its file was put in
-    /// place keeps that for a retry, as it keeps its part.
+    /// The files of succeeded tasks are in place (I8). The sink has no file of a task that was cancelled, or removed with its file (I13),
+    /// and no file that no client asked for. Every file in place is whole and right. A task whose deadline passed at the moment when its
+    /// file was put in place keeps the file for a retry, as it keeps its part.
     private func checkFiles(_ outcomes: [String: Outcome], _ events: [EventDocument]) throws {
         let files = ledger.files
         var standing = Set(try Self.standing(in: fleet.sink))
@@ -131,7 +131,7 @@ struct StormOracle: Sendable {
                 #expect(try FileDigest.sha256(fleet.sink.appending(path)) == file.sha256, "\(path) has wrong bytes")
             }
         }
-        #expect(standing.isEmpty, "nobody asked for these")
+        #expect(standing.isEmpty, "no client asked for these")
         let histories = left.map { path in "\(path): \(events.filter { $0.key == path }.map(\.type))" }
         #expect(histories.isEmpty, "these were cancelled or removed")
         print("storm: \(files.count) files: \(counts.sorted { $0.key < $1.key })")
@@ -147,8 +147,8 @@ struct StormOracle: Sendable {
         return found
     }
 
-    /// Each generation of each group has ended once at the most (I7), those of groups that were removed too. What the database
-    /// still has of them is in the invariants.
+    /// Each generation of each group has ended at most once (I7), including groups that were removed. What the database still has of them
+    /// is in the invariants.
     private func checkEndings(_ events: [EventDocument]) {
         var endings: [String: Int] = [:]
         for event in events where Fleet.Ending(event) != nil {
@@ -158,9 +158,9 @@ struct StormOracle: Sendable {
         print("storm: \(events.count) events, \(endings.count) generations ended")
     }
 
-    /// A worker that takes up a chunk which another one left fetches no more of it again than what was not durable yet (I16): what came in
-    /// an interval of reports, and what was in the buffers of two sockets. A response that was cut brought no more than that in vain, and no
-    /// more did one that brought once more what another one brought too.
+    /// A worker that takes up a chunk which another worker left fetches again at most the bytes that were not durable yet (I16): those of
+    /// one interval of reports, and those in the buffers of two sockets. A cut response wastes no more than that, nor does a response whose
+    /// bytes another one brought too.
     private func checkWaste(_ outcomes: [String: Outcome]) throws {
         let served = origins.served
         var total: Int64 = 0
@@ -174,14 +174,14 @@ struct StormOracle: Sendable {
             let bound =
                 Int64(Self.dispensable(responses, size: file.size)) * (3 * Int64(StormOrigins.rate) + (512 << 10))
             let seen = responses.map { "\($0.range ?? "-") -> \($0.status) \($0.bodyBytesSent)" }
-            #expect(waste <= bound, "\(path): \(waste) bytes in vain of \(file.size): \(seen)")
+            #expect(waste <= bound, "\(path): \(waste) wasted bytes of \(file.size): \(seen)")
             total += file.size
             wasted += waste
         }
         print("storm: \(wasted) bytes in vain for \(total) that nginx alone served")
     }
 
-    /// How many of the responses may have brought something in vain: those that were cut, and the whole ones that the file did not need.
+    /// How many of the responses may have wasted bytes: those that were cut, and the whole ones that the file did not need.
     private static func dispensable(_ responses: [NginxServer.Request], size: Int64) -> Int {
         var cut = 0
         var whole = 0

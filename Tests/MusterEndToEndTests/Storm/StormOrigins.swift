@@ -12,7 +12,7 @@ struct StormFile: Sendable {
     let task: TaskRequest
     /// How many bytes it has.
     let size: Int64
-    /// What they must be.
+    /// The SHA-256 of its bytes.
     let sha256: String
     /// Whether nginx alone serves it, whose log tells what was sent of it.
     let isServedByNginxAlone: Bool
@@ -20,7 +20,7 @@ struct StormFile: Sendable {
 
 /// Where the files of the storm come from: nginx, and origins that misbehave in ways that a task may survive.
 struct StormOrigins: Sendable {
-    /// What nginx lets a connection have.
+    /// nginx's rate for each connection, in bytes per second.
     static let rate = 256 << 10
     private static let kinds = 24
     private let root: TemporaryDirectory
@@ -60,7 +60,7 @@ struct StormOrigins: Sendable {
             contents: contents, digests: contents.map { $0.sha256() })
     }
 
-    /// What a task gets over, sooner or later, or fails of; its bytes are right in any case.
+    /// Misbehaviours that a task gets over sooner or later, or fails of; the bytes of its file are right in any case.
     private static func misbehaviours(_ content: ScriptedOrigin.Content) -> [ScriptedOrigin.Misbehaviour] {
         [
             .ignoreRange, .noContentRange, .shortRange(bytes: 1 + content.size / 2), .mistrustIfRange, .weakETag,
@@ -71,7 +71,7 @@ struct StormOrigins: Sendable {
         ]
     }
 
-    /// A file of this number, which no other one has.
+    /// Makes the file with this number, which no other file has.
     func file(_ number: Int, of group: String, using random: inout SeededGenerator) -> StormFile {
         let kind = Int.random(in: 0..<contents.count, using: &random)
         // The number makes the request lines of different tasks differ.
@@ -94,17 +94,17 @@ struct StormOrigins: Sendable {
             isServedByNginxAlone: urls == [good])
     }
 
-    /// The keys by which Muster knows them.
+    /// Muster's keys of these origins.
     var keys: [String] { [nginx.url] + hostile.map(\.url) }
 
-    /// No more trouble from now on.
+    /// Ends all misbehaviours.
     func calm() {
         for origin in hostile {
             for index in contents.indices { origin.behave("/\(index)") }
         }
     }
 
-    /// What nginx was asked and has sent so far, by the number of the file.
+    /// The requests that nginx has had so far, by the number of the file.
     var served: [Int: [NginxServer.Request]] {
         Dictionary(grouping: nginx.requests) { $0.uri.split(separator: "=").last.flatMap { Int($0) } ?? -1 }
     }

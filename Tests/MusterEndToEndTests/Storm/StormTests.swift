@@ -7,7 +7,7 @@ import Testing
 
 extension EndToEnd {
     /// Everything at once (F1–F3, F10, F15, F17): two coordinators, eight workers, nginx and origins that misbehave, twenty groups, several
-    /// clients who fire every verb at random, and processes that die or sleep.
+    /// clients that send every verb at random, and processes that die or sleep.
     @Suite struct Storm {
         /// How long it lasts, in seconds: `MUSTER_STORM_SECONDS`, or a minute.
         private static var seconds: Int {
@@ -55,7 +55,7 @@ extension EndToEnd {
             try await origins.stop()
         }
 
-        /// The storm itself. What holds at every commit is looked at again and again.
+        /// The storm itself. Invariants that hold at every commit are checked again and again.
         private static func rage(
             _ fleet: Fleet, _ ledger: StormLedger, _ origins: StormOrigins, _ seeds: [SeededGenerator]
         ) async throws {
@@ -75,7 +75,7 @@ extension EndToEnd {
                 }
                 group.addTask {
                     while ContinuousClock.now < end {
-                        // Caps of groups are lowered all the time, which takes nothing back.
+                        // Caps of groups are lowered all the time, which takes no lease back.
                         let broken = try await StormOracle.broken(fleet).filter { !$0.hasPrefix("I5: group") }
                         #expect(broken.isEmpty)
                         let exceeded = try await StormOracle.exceededCaps(fleet, ledger)
@@ -90,7 +90,7 @@ extension EndToEnd {
             #expect(tally.kills > 0 && tally.stops > 0 && tally.coordinatorKills == 1)
         }
 
-        /// The faults stop, everything is let go, and then every group ends (I14).
+        /// The faults stop, everything is released, and then every group ends (I14).
         private static func calm(_ fleet: Fleet, _ origins: StormOrigins) async throws {
             origins.calm()
             let client = await fleet.client()
@@ -105,7 +105,7 @@ extension EndToEnd {
                     _ = try await client.apply(.resume, to: group.name)
                     _ = try await client.apply(.seal, to: group.name)
                 } catch let problem as Problem where problem.status == 409 {
-                    // It has ended meanwhile.
+                    // The group has ended meanwhile.
                 }
             }
             let start = ContinuousClock.now

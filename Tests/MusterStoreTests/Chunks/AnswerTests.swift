@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What first responses teach besides size and validators, and where files end up (range contract, rows 9, 34 and 35).
+/// What first responses state besides size and validators, and the paths that files get (range contract, rows 9, 34 and 35).
 @Suite struct AnswerTests {
-    @Test func whatWasStatedGoesWithTheVersion() async throws {
+    @Test func statedDigestsAreDroppedWithTheVersion() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func suggestedNameEndsThePath() async throws {
+    @Test func suggestedNameReplacesTheLastPartOfThePath() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", path: "folder/given"), Wanted("u", path: "top")])
             var worker = try await fixture.makeWorker()
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func suggestedNamesAreTakenOnce() async throws {
+    @Test func suggestedNamesAreUnique() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("taken", [Wanted("x", path: "a.tar (2).gz")])
             try await fixture.makeGroup("g", Wanted.many(4))
@@ -42,13 +42,13 @@ import Testing
             let leases = try await worker.claim(9).filter { $0.path != "a.tar (2).gz" }
             for (index, lease) in leases.enumerated() {
                 try await worker.answer(lease, size: 100, name: "a.tar.gz")
-                // A file that stands there already has its name too.
+                // A finished file still occupies its name.
                 if index == 0 { try await worker.finish(lease, size: 100) }
             }
             try await fixture.check()
             let paths = try await fixture.store.tasks(of: "g", state: nil, after: nil, limit: 9).map(\.path)
             #expect(paths == ["a.tar.gz", "a.tar (3).gz", "a.tar (4).gz", "a.tar (5).gz"])
-            // The next version of a task may keep its own.
+            // The next version of a task may keep the task's name.
             try await worker.fail(leases[1], .changed)
             let again = try #require(try await worker.claim(9).first { $0.path == "a.tar (3).gz" })
             try await worker.answer(again, size: 100, name: "a.tar.gz")
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func pathOfAFileThatStandsElsewhereIsKept() async throws {
+    @Test func pathOfAFileThatWasPutElsewhereIsStored() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", path: "a/b.txt")], isSealed: true)
             var worker = try await fixture.makeWorker()

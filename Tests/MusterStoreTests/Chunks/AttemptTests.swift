@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// The record of what was tried, and what is told of a failure.
+/// The record of attempts, and how a failure is reported.
 @Suite struct AttemptTests {
-    @Test func failureTellsStatusSourceAndTheOriginsOwnName() async throws {
+    @Test func failureStatesStatusSourceAndRequestID() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func failureWithoutAnAnswerForgetsTheOneOfBefore() async throws {
+    @Test func failureWithoutAnAnswerClearsTheEarlierAnswer() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func successForgetsTheFailure() async throws {
+    @Test func successClearsTheFailure() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -73,7 +73,7 @@ import Testing
             #expect(counts == [Int64(Limits.attemptsKept), Int64(Limits.attemptsKept)])
             let oldest: String = try await fixture.value("SELECT detail FROM attempts ORDER BY serial LIMIT 1")
             #expect(oldest == "attempt \(60 - Limits.attemptsKept + 1)")
-            // They go with their task.
+            // Attempts are deleted with their task.
             try await fixture.store.remove("g", keys: nil, deletingFiles: false)
             #expect(try await fixture.value("SELECT count(*) FROM attempts", as: Int64.self) == 0)
         }
@@ -90,10 +90,10 @@ import Testing
         }
     }
 
-    /// More tries than any task has here: one that goes on after them is never given up.
+    /// More tries than any task has here: a task that is still tried after them is never given up.
     private static let manyTries = 200
 
-    /// So many times a worker fails a task's lease before the task has failed for good.
+    /// Counts how often a worker fails a task's lease until the task has failed for good.
     private func failures(
         _ fixture: StoreFixture, of key: String, _ worker: inout TestWorker, _ kind: FailureKind,
         status: Int32? = nil, isUnreached: Bool = false
@@ -117,7 +117,7 @@ import Testing
     }
 
     /// Refused connections and unknown names (`product.md`: 3 attempts of `get`).
-    @Test func originThatNobodyReachesIsGivenUpSooner() async throws {
+    @Test func unreachableOriginIsGivenUpSooner() async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("g", [Wanted("near"), Wanted("far")])
             var worker = try await fixture.makeWorker()
@@ -130,7 +130,8 @@ import Testing
         }
     }
 
-    /// A link that hangs takes a minute of each try, whatever else its origin serves; a directory that is closed has to be opened by somebody.
+    /// Each try of a hanging link costs a minute, whatever else its origin serves; a directory without permission stays closed
+    /// until the user opens it.
     @Test(arguments: [FailureKind.timeout, .noPermission])
     func linkThatHangsAndDirectoryThatIsClosedAreGivenUpSooner(kind: FailureKind) async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
@@ -142,9 +143,9 @@ import Testing
         }
     }
 
-    /// An origin may cut all that it sends.
+    /// An origin may cut off every response.
     @Test(arguments: [(2_000, true), (1_000, false)])
-    func whatIsLeftOfAChunkIsAskedForAtOnceIfEnoughOfItHasCome(bytes: Int64, isAtOnce: Bool) async throws {
+    func restOfAChunkIsRequestedAtOnceIfEnoughOfItHasArrived(bytes: Int64, isAtOnce: Bool) async throws {
         var policy = Store.Policy()
         (policy.backoffBase, policy.backoffMaximum) = (.seconds(16_000), .seconds(16_000))
         try await StoreFixture.run(policy: policy) { fixture in
@@ -156,8 +157,8 @@ import Testing
         }
     }
 
-    /// An origin that has served lately and refuses connections is out: no name was wrong.
-    @Test func originThatHasServedLatelyIsTriedAsOftenAsAFleetTries() async throws {
+    /// An origin that has served lately and refuses connections has an outage: its name is not wrong.
+    @Test func unreachableOriginThatHasServedLatelyGetsAllAttempts() async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -176,16 +177,16 @@ import Testing
             retry = try #require(try await fixture.store.task("t", of: "g").retry)
             #expect(retry.number == 8 && retry.limit == 8 && retry.onForSeconds == nil)
             #expect(try await failures(fixture, of: "t", &worker, .network, isUnreached: true) == 1)
-            // What was served long ago is no sign of an outage.
+            // Bytes served long ago are no sign of an outage.
             try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '1 h'")
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             #expect(try await failures(fixture, of: "t", &worker, .network, isUnreached: true) == 3)
         }
     }
 
-    /// What its origin has served came to another group, by another way: the proxy may be a wrong name.
+    /// The origin has served another group without this proxy: the proxy's name may be wrong.
     @Test(arguments: [true, false])
-    func proxyThatHasBroughtItsGroupNothingIsGivenUpSooner(hasServed: Bool) async throws {
+    func proxyThatHasServedItsGroupNothingIsGivenUpSooner(hasServed: Bool) async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("before", [Wanted("served")])
             try await fixture.makeGroup("g", hasServed ? [Wanted("first"), Wanted("t")] : [Wanted("t")])
@@ -200,8 +201,8 @@ import Testing
         }
     }
 
-    /// What may pass is waited for, whatever the number of tries, but not where somebody wants hardly any.
-    @Test(arguments: [1, 2]) func fewTriesAreNotMoreWhereTheFailureMayPass(tries: Int32) async throws {
+    /// A failure that may pass gets more tries than the limit, unless the limit is one or two.
+    @Test(arguments: [1, 2]) func attemptLimitOfOneOrTwoHoldsEvenIfTheFailureMayPass(tries: Int32) async throws {
         var policy = Self.patientPolicy
         policy.attempts = tries
         try await StoreFixture.run(policy: policy) { fixture in
@@ -213,9 +214,9 @@ import Testing
         }
     }
 
-    /// What it leads to may be away for a moment, as an origin may.
+    /// The target of a redirect may be away for a moment, as an origin may.
     @Test(arguments: [true, false])
-    func redirectThatLeadsToNobodyIsTriedLikeAnOutageWhereItsOriginHasServedLately(hasServed: Bool) async throws {
+    func redirectToAnUnknownHostIsTriedLikeAnOutageIfItsOriginHasServedLately(hasServed: Bool) async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("g", hasServed ? [Wanted("served"), Wanted("t")] : [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -229,7 +230,8 @@ import Testing
         }
     }
 
-    /// A limit for so many seconds refuses each try of them. It is the file's own refusal where that never passes, and no worker could see it.
+    /// A rate limit of so many seconds refuses every try within them. A refusal that never passes is about the file itself, and no
+    /// worker can tell the two apart.
     @Test(arguments: [429, 503, 403, 404]) func limitOfAnOriginThatHasServedLatelyIsTriedForLonger(
         status: Int
     ) async throws {
@@ -244,7 +246,7 @@ import Testing
                     "UPDATE origins SET rate_at = statement_timestamp() - \(Double(age)) * interval '1 s'")
                 tries.append(0)
                 while try await fixture.store.task("t", of: "g").state != .failed {
-                    // A witness has shown it once.
+                    // A witness has shown once that it is a limit.
                     let isLimit = status < 429 && tries == [0] ? true : nil
                     try await worker.refuse(try #require(try await worker.claim().first), status, isLimit: isLimit)
                     try await fixture.passBackoffs()
@@ -253,12 +255,12 @@ import Testing
                 try await fixture.check()
                 _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             }
-            // What has another meaning most of the time is no limit any more.
+            // A status that usually has another meaning no longer counts as a limit.
             #expect(tries == [33, status < 429 ? 1 : 8])
         }
     }
 
-    /// Somebody waits for room (`get --on-full wait`).
+    /// The user waits for room (`get --on-full wait`).
     @Test func fileWithoutRoomIsNeverGivenUpWhereRoomIsWaitedFor() async throws {
         var policy = Self.patientPolicy
         policy.waitsForRoom = true
@@ -282,11 +284,11 @@ import Testing
             (.timeout, 3), (.dns, 3), (.network, nil), (.httpStatus(403), nil), (.notFound, nil),
             (.httpStatus(400), nil), (.noSpace, 8),
         ] as [(FailureKind, Int32?)])
-    func theLimitThatIsShownIsTheOneThatCounts(kind: FailureKind, limit: Int32?) async throws {
+    func shownAttemptLimitIsTheOneThatApplies(kind: FailureKind, limit: Int32?) async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("g", Wanted.many(2))
             var worker = try await fixture.makeWorker()
-            // Others are served meanwhile, so that a refusal may be a limit and is tried again.
+            // Another task is served meanwhile, so that a refusal may be a limit and is tried again.
             _ = try await worker.claim()
             try await worker.fail(
                 try #require(try await worker.claim().first), kind,
@@ -297,7 +299,7 @@ import Testing
         }
     }
 
-    /// A limit may pass (`may_pass`): no try is the last one as long as the origin has served lately.
+    /// A rate limit may pass (`may_pass`): no try is the last one as long as the origin has served lately.
     @Test func noTryIsCalledTheLastOneWhereALimitMayPass() async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
@@ -317,9 +319,9 @@ import Testing
         }
     }
 
-    /// It may break off at the same byte each time, and is given up then (`always_ends`).
+    /// The body may break off at the same byte each time; the task is given up then (`always_ends`).
     @Test(arguments: [(200, nil), (nil, 8)] as [(Int32?, Int32?)])
-    func noLimitIsShownOfABodyThatBreaksOff(status: Int32?, limit: Int32?) async throws {
+    func noAttemptLimitIsShownForABodyThatBreaksOff(status: Int32?, limit: Int32?) async throws {
         var policy = Self.patientPolicy
         policy.unreachedAttempts = policy.attempts
         try await StoreFixture.run(policy: policy) { fixture in
@@ -330,7 +332,7 @@ import Testing
         }
     }
 
-    /// An origin that says that there is too much at once has its allowance halved, and what it refused waits for its turn.
+    /// An origin that reports too many requests gets its budget halved, and the refused task waits for its turn.
     @Test func taskWhoseFailureDidNotCountStaysInTrouble() async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("g", [Wanted("served"), Wanted("refused")])

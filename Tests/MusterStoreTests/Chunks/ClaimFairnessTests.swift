@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Who is served next, where some groups can't be (I14, I15).
+/// Which group is served next when some groups can't be (I14, I15).
 @Suite struct ClaimFairnessTests {
     @Test func groupsWhoseOriginIsParkedOrBusyDoNotStandInTheWayOfOthers() async throws {
         try await StoreFixture.run { fixture in
@@ -12,14 +12,14 @@ import Testing
                     "g\(number)", Wanted.many(2, "t\(number)-", origins: [number < 30 ? "a" : "b"]))
             }
             try await fixture.makeGroup("last", [Wanted("free", origins: ["c"])])
-            // The others have been served less, and come first in every order.
+            // The other groups have been served less, and come first in every order.
             try await fixture.run("UPDATE groups SET served = 1000000 WHERE name = 'last'")
             try await fixture.run(
                 "UPDATE origins SET not_before = statement_timestamp() + interval '1 h' WHERE key = 'http://a.test:80'")
             try await fixture.run("UPDATE origins SET max_connections = 1 WHERE key = 'http://b.test:80'")
             var worker = try await fixture.makeWorker()
             let first = try await worker.claim(1)
-            #expect(first.map(\.path).allSatisfy { $0.hasPrefix("t3") || $0.hasPrefix("t4") }, "the one place on b")
+            #expect(first.map(\.path).allSatisfy { $0.hasPrefix("t3") || $0.hasPrefix("t4") }, "the single lane of b")
             #expect(try await worker.claim(1).map(\.path) == ["free"])
             #expect(try await worker.claim(1).isEmpty)
             try await fixture.check()
@@ -34,12 +34,12 @@ import Testing
             var worker = try await fixture.makeWorker()
             #expect(Set(try await worker.claim(2).map(\.group)) == ["busy", "idle"])
             let behind: Int64 = try await fixture.value("SELECT max(served) - min(served) FROM groups")
-            #expect(behind == 0, "it starts level with the other one")
+            #expect(behind == 0, "the idle group starts level with the other")
             try await fixture.check()
         }
     }
 
-    @Test func aGroupThatIsTriedAgainIsNotOwedWhatOthersHadMeanwhile() async throws {
+    @Test func aGroupThatIsRetriedGetsNoCreditForItsIdleTime() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("again", Wanted.many(4, "a"), isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func whatIsToBePutInPlaceIsLeasedInAPausedGroupAndNothingElse() async throws {
+    @Test func onlyFinalizationsAreLeasedInAPausedGroup() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("whole", size: 90), Wanted("other", size: 90)], isSealed: true)
             var worker = try await fixture.makeWorker()

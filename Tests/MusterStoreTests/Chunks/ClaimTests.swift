@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Who is granted what.
+/// Which sessions are granted which chunks.
 @Suite struct ClaimTests {
     @Test func oldSequenceIsGrantedNothing() async throws {
         try await StoreFixture.run { fixture in
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// That makes room there, and nothing else does.
+    /// Deleting makes room in the sink; nothing else does.
     @Test func inAFullSinkFilesAreDeletedAndNothingElseIsDone() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("done", [Wanted("a"), Wanted("b")])
@@ -100,7 +100,7 @@ import Testing
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for worker in workers {
                     group.addTask {
-                        // A session that is told that there is nothing gives some back, so that the others go on racing.
+                        // Each session releases a lease after its claim, so that the others go on racing.
                         for _ in 0..<8 {
                             let leases = try await worker.claimAgain(5)
                             try await fixture.check()
@@ -110,7 +110,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            // Nothing stays unused once the race is over: what the caps allow can be granted.
+            // After the race nothing stays unused: sessions can be granted all that the caps allow.
             for worker in workers { _ = try await worker.claimAgain(64) }
             try await fixture.check()
             let leases: Int64 = try await fixture.value("SELECT count(*) FROM leases")
@@ -130,14 +130,14 @@ import Testing
         }
     }
 
-    @Test func readyGroupWaitsForFewGrants() async throws {
+    @Test func lateGroupAlternatesWithTheFirst() async throws {
         var policy = StoreFixture.smallPolicy
         policy.connectionsPerOrigin = 1_000
         try await StoreFixture.run(policy: policy) { fixture in
             try await fixture.makeGroup("first", Wanted.many(30, "f"))
             var worker = try await fixture.makeWorker()
             for _ in 0..<10 { _ = try await worker.claim() }
-            // It comes late, and starts level with the other.
+            // The second group arrives late, and starts level with the first.
             try await fixture.makeGroup("second", Wanted.many(30, "s"))
             var order = ""
             for _ in 0..<20 { order += try await worker.claim().map { String($0.path.prefix(1)) }.joined() }

@@ -4,25 +4,25 @@ import Testing
 
 @testable import MusterStore
 
-/// Connections that end before an answer, or within its body, each time (range contract, row 26).
+/// Connections that always end before an answer, or always within its body (range contract, row 26).
 @Suite struct CutTests {
     /// How a connection ends.
     enum Cut: CaseIterable {
-        /// Without an answer.
+        /// Before an answer.
         case unanswered
-        /// With the same answer, and not one byte of the content.
+        /// After the same answer each time, before the first byte of the content.
         case atOnce
-        /// With hardly anything of the content, and as much each time.
+        /// After hardly any content, and after the same amount each time.
         case soon
-        /// With hardly anything of the content, and more or less each time.
+        /// After hardly any content, and after a varying amount.
         case soonHereAndThere
-        /// Of a plain GET, at the same byte each time.
+        /// Within a plain GET, at the same byte each time.
         case whole
-        /// Of a plain GET, at another byte each time.
+        /// Within a plain GET, at another byte each time.
         case wholeElsewhere
-        /// Of a plain GET that is gone on with, at another byte of what is there each time.
+        /// Within a plain GET that can be resumed, each time at another byte of the part already fetched.
         case wholeWithin
-        /// Of a plain GET that can't be gone on with, with not one byte of the content every other time.
+        /// Within a plain GET that can't be resumed; every other time before the first byte of the content.
         case sometimesAtOnce
     }
 
@@ -53,8 +53,8 @@ import Testing
         }
     }
 
-    /// What repeats itself to the byte is not tried eight times.
-    @Test(arguments: Cut.allCases) func whatAlwaysEndsAlikeIsGivenUpAfterTenSeconds(how: Cut) async throws {
+    /// A failure that repeats to the byte does not get eight tries.
+    @Test(arguments: Cut.allCases) func fileThatIsAlwaysCutAlikeIsGivenUpAfterTenSeconds(how: Cut) async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -65,14 +65,14 @@ import Testing
                 try await fixture.check()
                 try await fixture.passBackoffs()
             }
-            // The first one is twelve seconds old by the fourth; a plain GET has one more for each rung above it.
+            // The first try is twelve seconds old by the fourth; a plain GET has one more try for each rung above it.
             let isAlike = ![.soonHereAndThere, .wholeElsewhere, .wholeWithin, .sometimesAtOnce].contains(how)
             #expect(isAlike ? (4...5).contains(tries) : tries >= 8, "\(tries)")
         }
     }
 
-    /// A line that breaks anywhere breaks soon now and then, which is no sign of too many connections.
-    @Test(arguments: [false, true]) func whatIsCutSoonIsNoLimitWhereOthersAreCutLate(isCutLate: Bool) async throws {
+    /// An unreliable line sometimes cuts soon: that is no sign of too many connections.
+    @Test(arguments: [false, true]) func earlyCutIsNoLimitIfOtherBodiesAreCutLate(isCutLate: Bool) async throws {
         var policy = Self.policy
         policy.firstChunk = 1 << 20
         try await StoreFixture.run(policy: policy) { fixture in
@@ -87,8 +87,8 @@ import Testing
         }
     }
 
-    /// A server that is started anew cuts what comes meanwhile, each time in the same way.
-    @Test(arguments: Cut.allCases) func cutsOfAMomentLoseNoFile(how: Cut) async throws {
+    /// A restarting server cuts all connections in the meantime, each time in the same way.
+    @Test(arguments: Cut.allCases) func cutsWithinAMomentFailNoTask(how: Cut) async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -102,9 +102,9 @@ import Testing
         }
     }
 
-    /// A gateway without its server: files are not to sleep on when that is there again.
+    /// A gateway without its server: waiting tasks must not sleep on when the server is back.
     @Test(arguments: [(502, true), (503, true), (429, true), (408, false)])
-    func whatWaitsForAnOriginIsTriedWhenThatServesAfterABreak(status: Int32, isTried: Bool) async throws {
+    func waitingTaskIsTriedWhenItsOriginServesAfterABreak(status: Int32, isTried: Bool) async throws {
         var policy = Self.policy
         policy.backoffBase = .seconds(1_000)
         try await StoreFixture.run(policy: policy) { fixture in
@@ -122,9 +122,9 @@ import Testing
         }
     }
 
-    /// Eight tries may be over within half a minute by chance, while a gateway waits for its server for longer.
+    /// Eight tries may by chance be over within half a minute, while a gateway waits longer for its server.
     @Test(arguments: [(502, 20, true), (502, 70, false), (404, 20, false), (500, 1, false)])
-    func outageThatAGatewayTellsLosesNoFileWithinAMinute(status: Int32, seconds: Int, isTried: Bool) async throws {
+    func outageReportedByAGatewayFailsNoTaskWithinAMinute(status: Int32, seconds: Int, isTried: Bool) async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup("g", Wanted.many(2))
             var worker = try await fixture.makeWorker()
@@ -147,11 +147,11 @@ import Testing
         }
     }
 
-    /// Bodies that end at once are the end of a file where they are of that file alone, and an outage where nothing comes of others either.
+    /// If the bodies of one file alone end at once, the file is given up; if other files bring nothing either, it is an outage.
     @Test(
         arguments: [(2, 20, 0, true), (2, 70, 0, false), (1, 20, 0, false), (2, 20, 2, true)]
             as [(Int, Int, Int64, Bool)])
-    func bodiesOfManyThatEndAtOnceAreAnOutageForAMinute(
+    func bodiesOfSeveralFilesThatEndAtOnceAreAnOutageForAMinute(
         count: Int, seconds: Int, bytes: Int64, isTried: Bool
     ) async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
@@ -161,7 +161,7 @@ import Testing
             try await worker.finishAll([leases.removeFirst()])
             _ = try await fixture.store.foldOriginRates()
             try await fixture.run("UPDATE origins SET rate_at = rate_at - \(Double(seconds)) * interval '1 s'")
-            // Refusals that may be for too much at once count for nothing at first.
+            // Refusals that may mean too many requests at once don't count at first.
             for _ in 1...30 {
                 for lease in leases {
                     try await worker.fail(lease, .network, at: lease.resume.offset + bytes, status: 206)
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    /// A new version comes to one node of an origin after the other: many changes within a second are no reason to give the file up.
+    /// A new version reaches the nodes of an origin one after the other: many changes within a second are no reason to give the file up.
     @Test func contentThatChangesQuicklyIsWaitedForFromTheFourthChangeOn() async throws {
         var policy = Self.policy
         policy.contentVersions = 8
@@ -202,14 +202,14 @@ import Testing
         }
     }
 
-    /// `get` of a list at a port where nobody listens (`product.md`: within 10 s).
-    @Test(arguments: [1, 9]) func whereAllIsRefusedForLongEachFileIsTriedOnce(seconds: Int) async throws {
+    /// `get` of a list at a port without a listener (`product.md`: within 10 s).
+    @Test(arguments: [1, 9]) func filesAreTriedOnceWhileAnOriginRefusesEverythingForLong(seconds: Int) async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup("g", Wanted.many(8))
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(8)
             try await worker.fail(leases[0], .network, isUnreached: true)
-            // In the first two seconds nobody can tell whether that is a limit.
+            // In the first two seconds the refusals may still be a limit.
             try await fixture.run(
                 "UPDATE origins SET doubted_at = doubted_at - \(Double(seconds)) * interval '1 s', rate_at = rate_at - interval '10 s'"
             )
@@ -220,8 +220,8 @@ import Testing
         }
     }
 
-    /// An origin that has served lately and answers nobody is out: no file is given up for that within two minutes.
-    @Test func originThatAnswersNobodyAnyMoreIsOut() async throws {
+    /// An origin that has served lately and now answers no request is out: no file is given up for that within two minutes.
+    @Test func originThatStopsAnsweringAllRequestsIsOut() async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
             var worker = try await fixture.makeWorker()

@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Content whose digest is not what is expected, and what is left of a version that is not wanted any more (range contract, rows 6 and 29).
+/// Content with another digest than expected, and the leftovers of a version that is no longer needed (range contract, rows 6 and 29).
 @Suite struct DigestTests {
-    /// Fetches a file of 90 bytes whole, and finds its digest wrong. Sources are mixed only until that has happened.
+    /// Fetches a file of 90 bytes whole, and reports a digest mismatch. Sources are mixed only before the first mismatch.
     private func mismatch(_ worker: inout TestWorker, mixes: Bool = false) async throws -> GrantedLease {
         let lease = try #require(try await worker.claim(9).first { $0.kind == .fetch })
         try await worker.answer(lease, size: 90, etag: "\"\(lease.version)\"")
@@ -47,7 +47,7 @@ import Testing
             try await worker.letGo()
             try await fixture.check()
             #expect(try await fixture.store.group("g").state == .failed)
-            // A retry begins with a clean slate.
+            // A retry forgets the mismatches.
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             let lease = try await mismatch(&worker)
             #expect(lease.version == 3)
@@ -58,12 +58,12 @@ import Testing
         }
     }
 
-    @Test func mismatchThatTheFinalizerFindsIsTheDoingOfTheVersionsSource() async throws {
+    @Test func mismatchFoundWhileFinalizingCountsAgainstTheVersionsSource() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
             try await fixture.expectDigests()
             var worker = try await fixture.makeWorker()
-            // Source 0 won't do, so that source 1 teaches the version.
+            // Source 0 refuses, so that the version is learned from source 1.
             try await worker.refuse(try #require(try await worker.claim().first), 451)
             for round in 1...2 {
                 while let lease = try await worker.claimWork().first {
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func oldVersionIsDeletedWhateverBecomesOfTheTask() async throws {
+    @Test func oldVersionIsDeletedWhetherItsTaskIsPausedCancelledOrRemoved() async throws {
         for verb in [TaskVerb.pause, .cancel, nil] {
             try await StoreFixture.run { fixture in
                 try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
@@ -102,11 +102,11 @@ import Testing
                     _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
                     try await worker.done(purge)
                 case .cancel?:
-                    // One order deletes the cancelled version and all before it.
+                    // One purge deletes the cancelled version and all before it.
                     _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
                     #expect(try await fixture.purgedVersions() == [2])
                 case .resume?, .retry?, nil:
-                    // The purge of a task that has succeeded meanwhile stays, also when it is removed.
+                    // The purge of a task that has succeeded meanwhile stays, even when the task is removed.
                     let next = try #require(try await worker.claim(2).first { $0.kind == .fetch })
                     try await fixture.run("UPDATE leases SET session_id = 0 WHERE kind = 'purge'")
                     try await worker.finish(next, size: 90)

@@ -3,37 +3,37 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Refusals of which nobody can tell at first whether they are limits of connections (range contract, row 24).
+/// Refusals that may or may not be connection limits: at first that can't be told (range contract, row 24).
 @Suite struct DoubtTests {
     /// How many leases origin `a` may have now; the cap of the small policy is 16.
     private func allowed(_ fixture: StoreFixture) async throws -> Int32 {
         try await fixture.value("SELECT allowed_connections(o, 16) FROM origins o WHERE key = 'http://a.test:80'")
     }
 
-    /// Chunks' failures without progress, together.
+    /// The sum of all chunks' failures without progress.
     private func tries(_ fixture: StoreFixture) async throws -> Int64 {
         try await fixture.value("SELECT coalesce(sum(attempts), 0)::bigint FROM ready_chunks")
     }
 
-    /// Lets five seconds pass in which nothing comes of origins.
+    /// Lets five seconds pass in which origins serve nothing.
     private func passDoubt(_ fixture: StoreFixture) async throws {
         try await fixture.run(
             "UPDATE origins SET doubted_at = doubted_at - interval '5 s', rate_at = rate_at - interval '5 s'")
     }
 
-    /// The newest origin's record.
+    /// The record of the only origin.
     private func origin(_ fixture: StoreFixture) async throws -> OriginRecord {
         try #require(try await fixture.store.origins(after: nil, limit: 1).first)
     }
 
-    @Test func connectionsThatAreRefusedWhileNothingIsServedAreAnOutageAndNoLimit() async throws {
+    @Test func connectionsRefusedWhileNothingIsServedAreAnOutageAndNoLimit() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(12, size: 10))
             var worker = try await fixture.makeWorker()
             var leases = try await worker.claim(4)
             try await worker.finishAll([leases[0]])
             #expect(try await fixture.store.foldOriginRates() == 1)
-            // Something came a moment ago: nobody can tell whether this is a limit.
+            // The origin served a moment ago: this may still be a limit.
             for lease in leases[1...] { try await worker.fail(lease, .network, isUnreached: true) }
             leases = try await worker.claim(4)
             for lease in leases[..<2] { try await worker.fail(lease, .network, isUnreached: true) }
@@ -57,8 +57,8 @@ import Testing
         }
     }
 
-    /// What is taken while nothing is served is given back when something is: nothing was too much. 429 says that something was, and a lane that is kept may be
-    /// why the others are refused.
+    /// Connections taken from an origin while it serves nothing are given back once it serves: there were not too many. 429 does
+    /// mean too many, and a lane that the origin keeps open may be why it refuses the others.
     @Test(arguments: [(503, false, 16), (429, false, 1), (503, true, 1)] as [(Int, Bool, Int32)])
     func refusalsWhileNothingIsServedCostNoConnectionsAfterwards(status: Int, isKept: Bool, after: Int32) async throws {
         try await StoreFixture.run { fixture in
@@ -87,7 +87,8 @@ import Testing
         }
     }
 
-    /// One more after ten seconds, which a limit refuses; where it is not refused, what was taken comes back within half a minute.
+    /// The allowance is one more after ten seconds, which a limit would refuse; without a refusal, all that was taken comes back
+    /// within half a minute.
     @Test(arguments: [(0, 1), (9, 1), (10, 2), (15, 4), (20, 8), (25, 16), (1_000_000, 16)] as [(Int, Int32)])
     func allowanceGrowsFasterTheLongerNothingIsRefused(seconds: Int, expected: Int32) async throws {
         try await StoreFixture.run { fixture in
@@ -100,14 +101,14 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func connectionsThatAreRefusedWhileOthersAreKeptAreALimit(isServed: Bool) async throws {
+    func connectionsRefusedWhileOthersStayOpenAreALimit(isServed: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(8, size: 100))
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
             try await worker.fail(leases[0], .network, isUnreached: true)
             #expect(try await allowed(fixture) == 16)
-            // One that is refused after a break is the first one again.
+            // A refusal after a break counts as a first one again.
             try await fixture.run(
                 "UPDATE origins SET doubted_at = doubted_at - interval '9 s', refused_at = refused_at - interval '9 s'")
             try await worker.fail(leases[3], .network, isUnreached: true)

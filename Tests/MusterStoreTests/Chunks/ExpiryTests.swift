@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// URLs that expire, and the resolver that knows fresh ones (range contract, row 21).
+/// URLs that expire, and the resolver that gives fresh ones (range contract, row 21).
 @Suite struct ExpiryTests {
-    /// A planned task, five chunks unless said otherwise, `count` of which are leased, the first one among them.
+    /// A planned task, of five chunks by default, with `count` of them leased, including the first.
     private func begin(
         _ fixture: StoreFixture, _ count: Int32, size: Int64 = 500, origins: [String] = ["a"], hasResolver: Bool = true
     ) async throws -> (TestWorker, [GrantedLease]) {
@@ -21,7 +21,7 @@ import Testing
         return (worker, [first] + others)
     }
 
-    /// Leases what waits, as if its time had come.
+    /// Ends all waits, and leases the next chunk.
     private func claimDue(_ fixture: StoreFixture, _ worker: inout TestWorker) async throws -> GrantedLease? {
         try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
         _ = try await fixture.store.promoteDueChunks()
@@ -49,7 +49,7 @@ import Testing
             let origins = try await fixture.values(
                 "SELECT DISTINCT o.key FROM ready_chunks c JOIN origins o ON o.id = c.origin_id", as: String.self)
             #expect(origins == ["http://fresh.test:80"])
-            // None of it was a try.
+            // None of it counted as a try.
             #expect(try await fixture.store.task("t", of: "g").attempts == 0)
             #expect(try await fixture.outcomes() == ["resolve", "returned", "returned", "returned"])
             try await worker.finishEverything(size: 500)
@@ -69,12 +69,12 @@ import Testing
             try await fixture.check()
             #expect(
                 try await fixture.chunks() == [0, 100, 200, 400].map { "fetch \($0) 0 ready 0" },
-                "the refusals of leases from before ask nobody")
+                "refusals of leases of the old URL ask no resolver")
             let origins = try await fixture.values(
                 "SELECT DISTINCT o.key FROM ready_chunks c JOIN origins o ON o.id = c.origin_id", as: String.self)
-            #expect(origins == ["http://fresh.test:80"], "what comes back goes to the fresh URL too")
+            #expect(origins == ["http://fresh.test:80"], "returned chunks go to the fresh URL too")
             try await worker.refuse(fresh, 403)
-            #expect(try await fixture.chunks().contains { $0.hasPrefix("resolve") }, "that of a lease from after does")
+            #expect(try await fixture.chunks().contains { $0.hasPrefix("resolve") }, "a fresh URL's refusal does")
             try await fixture.check()
         }
     }
@@ -88,7 +88,7 @@ import Testing
             #expect(try await fixture.chunks() == ["fetch 0 0 waiting 0", "resolve 0 0 ready 0"])
             let question = try #require(try await worker.claim().first)
             #expect(question.kind == .resolve)
-            // A task with nothing but a question under way is not being fetched.
+            // A task of which only a resolver question is leased is not active.
             #expect(try await fixture.store.task("t", of: "g").state == .queued)
             try await fixture.check()
         }
@@ -129,9 +129,10 @@ import Testing
         }
     }
 
-    /// Bytes that could not be gone on with came from the URL as well: it is no URL that never worked. What may be a page is no proof of that.
+    /// Bytes that were dropped because they could not be resumed came from the URL as well: it is not a URL that never worked.
+    /// Bytes that may be of an error page don't prove that.
     @Test(arguments: [403, 410], [FailureKind.network, .httpStatus(200)])
-    func refusalOfAURLThatBroughtWhatWasDroppedIsNoFinalOne(status: Int, kind: FailureKind) async throws {
+    func refusalOfAURLWhoseBytesWereDroppedIsNotFinal(status: Int, kind: FailureKind) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -147,7 +148,7 @@ import Testing
             #expect(state == (kind == .network ? .queued : .failed))
             guard kind == .network else { return }
             #expect(try await fixture.outcomes().last == "retry")
-            // While it may be a limit for so many seconds it is asked for more often, though not for ever.
+            // While the refusal may be a rate limit the file is requested more often, but not for ever.
             for _ in 0..<40 where try await fixture.store.task("t", of: "g").state == .queued {
                 try await worker.refuse(try #require(try await claimDue(fixture, &worker)), status)
             }
@@ -162,7 +163,7 @@ import Testing
             try await fixture.check()
             #expect(
                 try await fixture.chunks() == [0, 100, 200, 300, 400].map { "fetch \($0) 0 ready 0" },
-                "both are asked for again at once, and neither counts")
+                "both chunks are requested again at once, and neither failure counts")
             #expect(try await fixture.outcomes() == ["retry", "returned"])
             let first = try await worker.claim(5).first { $0.start == 0 }
             try await worker.refuse(try #require(first), 410)
@@ -204,7 +205,7 @@ import Testing
                         """)
                     if tries < 3 {
                         #expect(
-                            waits.allSatisfy { $0 > 3_000 } && waits.count == 1, "it waits for as long as it is told")
+                            waits.allSatisfy { $0 > 3_000 } && waits.count == 1, "it waits as Retry-After says")
                     }
                 }
             }
@@ -222,7 +223,7 @@ import Testing
             #expect(question.kind == .resolve)
             try await fixture.expire(lost.session)
             try await fixture.check()
-            // Its answer comes too late, and it wrote nothing that would need a fence.
+            // The lost worker's answer comes too late; it wrote nothing that would need a fence.
             try await lost.resolve(question)
             #expect(try await fixture.chunks().contains("resolve 0 0 ready 0"))
             #expect(try await fixture.value("SELECT NOT fenced FROM tasks", as: Bool.self))
@@ -244,7 +245,7 @@ import Testing
         }
     }
 
-    /// Questions that are ready, waiting or leased.
+    /// The number of questions that are ready, waiting or leased.
     private func questions(_ fixture: StoreFixture) async throws -> Int64 {
         try await fixture.value(
             """
@@ -271,7 +272,7 @@ import Testing
         }
     }
 
-    @Test func nobodyAsksForATaskThatIsDone() async throws {
+    @Test func resolverIsNotAskedForATaskThatIsDone() async throws {
         for isLeased in [false, true] {
             for isWhole in [false, true] {
                 try await StoreFixture.run { fixture in

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What becomes of a lease that could not be fulfilled, by the rule of its failure (I12).
+/// How the store treats a lease that failed, by the rule of its failure kind (I12).
 @Suite struct FailureTests {
     @Test func retryTakesTheNextSourceAtOnceAndThenWaits() async throws {
         try await StoreFixture.run { fixture in
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func progressClearsTheRecord() async throws {
+    @Test func progressResetsTheAttempts() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 100)])
             var worker = try await fixture.makeWorker()
@@ -41,11 +41,11 @@ import Testing
                 try await fixture.check()
             }
             let task = try await fixture.store.task("t", of: "g")
-            #expect(task.state == .queued && task.bytesDone == 60 && task.attempts == 1, "as tries are counted")
+            #expect(task.state == .queued && task.bytesDone == 60 && task.attempts == 1, "each try had progress")
         }
     }
 
-    @Test func progressOfAStreamClearsNothing() async throws {
+    @Test func progressOfAStreamDoesNotResetTheAttempts() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func sourceThatWillNotDoIsLeftForGood() async throws {
+    @Test func sourceWithAPermanentFailureIsDropped() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b", "c"])], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -72,14 +72,14 @@ import Testing
             let task = try await fixture.store.task("t", of: "g")
             #expect(task.state == .failed && task.failure?.kind == .notFound)
             #expect(try await fixture.store.group("g").state == .failed)
-            // A retry begins with all sources again.
+            // A retry starts with all sources again.
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             #expect(try await worker.claim().count == 1)
             try await fixture.check()
         }
     }
 
-    @Test func changedContentRaisesTheVersionUntilItIsTooMuch() async throws {
+    @Test func changedContentRaisesTheVersionUpToTheLimit() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -87,7 +87,7 @@ import Testing
                 let leases = try await worker.claimWork(5)
                 let lease = try #require(leases.first)
                 #expect(lease.version == version && lease.resume.offset == 0 && lease.representation.etag == nil)
-                // The last one that there may be is fetched by a plain GET.
+                // The last allowed version is fetched by a plain GET.
                 #expect(lease.rung == (version == 3 ? .whole : .chunks))
                 try await worker.learn(lease, size: 250)
                 let other = version == 3 ? lease : try #require(try await worker.claim().first)
@@ -126,8 +126,8 @@ import Testing
         }
     }
 
-    /// Nobody waits for the size of what has failed: it must not keep the rest from being measured by its bytes.
-    @Test func aFailedTaskOfUnknownSizeLeavesTheUnknownOnes() async throws {
+    /// The unknown size of a failed task must not keep the group's progress from being measured in bytes.
+    @Test func aFailedTaskOfUnknownSizeNoLongerCountsAsUnknown() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t"), Wanted("u", size: 50)], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func giveUpKeepsTheBytesForARetry() async throws {
+    @Test func failedTaskKeepsItsBytesForARetry() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    @Test func whatDoesNotFitGoesBehindTheOthersAndFailsInTheEnd() async throws {
+    @Test func taskWithoutRoomGoesBehindTheOthersAndFailsInTheEnd() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("huge", size: 900, origins: ["a", "b"])] + Wanted.many(3))
             var worker = try await fixture.makeWorker()
@@ -187,7 +187,7 @@ import Testing
             let roomless = try await fixture.store.explanation(of: "g").roomless
             #expect(roomless.tasks == 1 && roomless.first.map(\.key) == ["huge"])
             #expect(roomless.first.first?.detail?.isEmpty == false)
-            #expect(try await worker.claim().first?.path != "huge", "another chunk of it does not go first either")
+            #expect(try await worker.claim().first?.path != "huge", "its other chunks don't go first either")
             try await fixture.passBackoffs()
             #expect(try await worker.claim(2).map(\.path).contains("huge") == false)
             var tries = 1
@@ -204,14 +204,14 @@ import Testing
         }
     }
 
-    @Test func originThatSaysWhenIsLeftAlone() async throws {
+    @Test func originThatStatesRetryAfterRests() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3) + [Wanted("other", origins: ["b"])])
             var worker = try await fixture.makeWorker()
             let lease = try #require(try await worker.claim().first)
             try await worker.fail(lease, .httpStatus(429), retryAfter: 1_000_000)
             try await fixture.check()
-            // It is tried long before that.
+            // The origin is probed long before that.
             let retry = try #require(try await fixture.store.tasksInTrouble(of: "g", limit: 1).first?.retry)
             #expect(try #require(retry.inSeconds) <= 30)
             try await fixture.passBackoffs()
@@ -268,7 +268,7 @@ import Testing
         }
     }
 
-    /// Each rung is a step down and no try; only the last one counts (range contract, "The ladder").
+    /// Each rung is a step down and no try; only restarts on the last one count as tries (range contract, "The ladder").
     @Test func restartLeadsDownTheLadder() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
@@ -279,7 +279,7 @@ import Testing
             try await fixture.check()
             let second = try #require(try await worker.claimWork().first)
             #expect(second.rung == .stream && second.version == 2 && second.end == nil && second.start == 0)
-            // What the source stated is kept to doubt a page by (row 27), also where somebody asks for another try.
+            // What the source stated is kept, to recognize an error page later (row 27), even after a retry of the task.
             #expect(first.earlier == nil && second.earlier?.size == 250)
             try await worker.restart(second)
             var last = try #require(try await worker.claimWork().first)
@@ -298,8 +298,8 @@ import Testing
         }
     }
 
-    /// One that comes in pieces of 100 bytes, each of them a request and a pause, would take hours.
-    @Test(arguments: [100, 2_000] as [Int64]) func hardlyAnyProgressClearsNothing(bytes: Int64) async throws {
+    /// A file that comes in pieces of 100 bytes, each with a request and a pause, would take hours.
+    @Test(arguments: [100, 2_000] as [Int64]) func tinyProgressDoesNotResetTheAttempts(bytes: Int64) async throws {
         var policy = StoreFixture.smallPolicy
         policy.firstChunk = 1 << 20
         try await StoreFixture.run(policy: policy) { fixture in
@@ -314,7 +314,8 @@ import Testing
         }
     }
 
-    /// Whatever is left of the file each time, and whether a plain GET was looked at. Where others are cut too, and nobody is served, it is no limit.
+    /// The file is given up although the number of bytes left differs each time, with or without a look by a plain GET. If other
+    /// files are cut too and none is served, it is no limit.
     @Test(arguments: [1, 6]) func aBodyThatAlwaysBreaksOffSoonIsGivenUp(files: Int) async throws {
         var policy = StoreFixture.smallPolicy
         (policy.firstChunk, policy.attempts) = (1 << 20, 8)

@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// URLs that may work once (range contract, row 22): when a lease asks for all of a file, and when that is divided.
+/// URLs that may work once (range contract, row 22): when a lease asks for all of a file, and when the file is divided.
 @Suite struct FirstRequestTests {
-    /// A lease that brings all of a file of 1,000 bytes, with chunks of 100, and the trial beside it.
+    /// A lease that fetches all of a file of 1,000 bytes, with chunks of 100, and the trial beside it.
     private static func begin(
         _ fixture: StoreFixture, _ worker: inout TestWorker
     ) async throws -> (whole: GrantedLease, trial: GrantedLease) {
@@ -18,12 +18,12 @@ import Testing
         return (whole, trial)
     }
 
-    @Test func whatMayBeServedOnceIsDividedWhenItsOriginHasServedAgain() async throws {
+    @Test func fileThatMayBeServedOnceIsDividedWhenItsOriginHasServedAgain() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
             let (whole, trial) = try await Self.begin(fixture, &worker)
-            #expect(try await worker.claim(8).isEmpty, "the rest is for the one request")
+            #expect(try await worker.claim(8).isEmpty, "the rest belongs to the one request")
             #expect(try await worker.progress(whole, to: 250))
             try await fixture.passStraggling()
             #expect(try await worker.help(8).asked.isEmpty, "the origin may serve no other request")
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    /// Each idle connection has its share of what is left, in pieces of ten seconds at the most.
+    /// Each idle connection gets its share of the rest, in pieces of at most ten seconds.
     @Test(arguments: [(1, 8), (21, 4), (43, 2)] as [(Int32, Int64)])
     func slowFileIsDividedAmongTheConnectionsThatAreIdle(idle: Int32, mebibytes: Int64) async throws {
         try await StoreFixture.run { fixture in
@@ -63,9 +63,9 @@ import Testing
         }
     }
 
-    /// A file smaller than a chunk comes by several connections where one of them is slow: by pieces of ten seconds, of a mebibyte at least.
+    /// A file smaller than a chunk is fetched by several connections if it comes slowly: in pieces of ten seconds, of at least one mebibyte.
     @Test(arguments: [true, false], [true, false])
-    func smallFileIsDividedWhereItComesSlowly(isSlow: Bool, isKnown: Bool) async throws {
+    func smallFileIsDividedIfItComesSlowly(isSlow: Bool, isKnown: Bool) async throws {
         var policy = StoreFixture.smallPolicy
         policy.firstChunk = 8 << 20
         try await StoreFixture.run(policy: policy) { fixture in
@@ -81,7 +81,7 @@ import Testing
             try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '3 s'")
             let asked = try await worker.help(8).asked
             guard isSlow else {
-                #expect(asked.isEmpty, "it is through before others have begun")
+                #expect(asked.isEmpty, "it ends before helpers could begin")
                 return
             }
             #expect(asked == [worker.session])
@@ -93,8 +93,8 @@ import Testing
         }
     }
 
-    /// A plain GET is made beside it, whatever becomes of that, and whether or not the origin serves again.
-    @Test(arguments: [true, false]) func originThatBringsAFileSlowlyIsTriedOnce(isServed: Bool) async throws {
+    /// The trial is a plain GET beside the running lease. It is made once, whatever its result, and whether or not the origin serves again.
+    @Test(arguments: [true, false]) func originThatServesSlowlyIsTriedOnce(isServed: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t"), Wanted("u")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -122,8 +122,8 @@ import Testing
         }
     }
 
-    /// Other parts of the file may come well meanwhile, but this one tells how its like will go on.
-    @Test(arguments: [true, false]) func originIsTriedBesideTheBeginningOfAFileThatHasStopped(
+    /// Other parts of the file may come fast meanwhile, but this one shows how similar requests will go on.
+    @Test(arguments: [true, false]) func originIsTriedBesideAFirstChunkThatHasStalled(
         hasStopped: Bool
     ) async throws {
         try await StoreFixture.run { fixture in
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func originThatBringsAFileWellIsNotTriedBesideIt() async throws {
+    @Test func originThatServesFastIsNotTried() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -153,11 +153,11 @@ import Testing
             #expect(try await fixture.store.trySlowOrigins() == 0)
             #expect(try await worker.progress(lease, to: size - 1_000))
             try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '3 s'")
-            #expect(try await fixture.store.trySlowOrigins() == 0, "it is nearly there")
+            #expect(try await fixture.store.trySlowOrigins() == 0, "it is nearly complete")
         }
     }
 
-    @Test func fileOfAnOriginThatServesOnceComesByItsFirstRequest() async throws {
+    @Test func fileOfAnOriginThatServesOnceIsFetchedByItsFirstRequest() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t"), Wanted("u")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func originThatIsKnownToServeAgainIsAskedForParts() async throws {
+    @Test func originKnownToServeAgainIsAskedForParts() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t"), Wanted("u"), Wanted("v", origins: ["b"])])
             var worker = try await fixture.makeWorker()
@@ -186,9 +186,9 @@ import Testing
             let trial = try #require(try await worker.claim().first)
             try await worker.servedAgain(trial)
             try await worker.servedAgain(trial)
-            // It was asked for all before that was known.
+            // This lease had asked for all before that was known.
             try await worker.answer(leases[1], size: 1_000, etag: "\"1\"", askedForAll: true)
-            #expect(try await worker.help(8).asked.isEmpty, "they may be through in a second")
+            #expect(try await worker.help(8).asked.isEmpty, "the leases may end within a second")
             try await fixture.passStraggling()
             #expect(try await worker.help(8).asked == [worker.session, worker.session])
             #expect(try await fixture.store.shrinkWishes(of: worker.session).map(\.end) == [100, 100])
@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func fileWhoseFirstLeaseEndedEarlyIsGoneOnWithInParts() async throws {
+    @Test func fileWhoseFirstLeaseEndedEarlyIsResumedInParts() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -237,7 +237,7 @@ import Testing
         }
     }
 
-    @Test func smallerCapWaitsForTheEndOfWhatMayBeServedOnce() async throws {
+    @Test func smallerCapWaitsForFilesThatMayBeServedOnce() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t"), Wanted("u")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -251,7 +251,7 @@ import Testing
         }
     }
 
-    @Test func pausedFileIsGoneOnWithInParts() async throws {
+    @Test func pausedFileIsResumedInParts() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -261,7 +261,7 @@ import Testing
             try await fixture.check("paused")
             #expect(
                 try await fixture.value("SELECT count(*) FROM holdouts WHERE lane > 0", as: Int64.self) == 2,
-                "both connections count until they are let go")
+                "both connections count until the worker releases them")
             #expect(try await fixture.chunks().count == 8)
             _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
             try await worker.letGo()
@@ -270,7 +270,7 @@ import Testing
         }
     }
 
-    @Test func trialOutlivesItsFileAndStillTells() async throws {
+    @Test func trialOutlivesItsFileAndIsStillEvaluated() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -284,7 +284,7 @@ import Testing
         }
     }
 
-    @Test func fileThatIsThereAtOnceHasItsOriginTriedAllTheSame() async throws {
+    @Test func originOfAFileThatFinishedAtOnceIsStillTried() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3), isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -295,7 +295,7 @@ import Testing
             }
             try await fixture.check("finished")
             let trials = try await worker.claim(8)
-            #expect(trials.map(\.kind) == [.trial], "one for a group at a time")
+            #expect(trials.map(\.kind) == [.trial], "one trial per group at a time")
             try await worker.servedAgain(trials[0])
             try await worker.answer(leases[2], size: 1_000, etag: "\"1\"", askedForAll: true)
             #expect(try await fixture.chunks().isEmpty)
@@ -304,7 +304,7 @@ import Testing
         }
     }
 
-    @Test func sourceThatAResolverRenewsAndOneThatIsNoHTTPAreAskedForParts() async throws {
+    @Test func sourcesWithAResolverOrWithoutHTTPAreAskedForParts() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("mirrors", [Wanted("t", origins: ["a", "b"])])
             try await fixture.makeResolvedGroup("resolved", [Wanted("u")])

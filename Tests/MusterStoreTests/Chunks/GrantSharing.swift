@@ -2,9 +2,9 @@ import MusterCore
 import MusterPostgres
 import MusterStore
 
-/// Groups that always have something to fetch, and a worker that fetches it: counts which group got how many bytes.
+/// Groups that always have something to fetch, and a worker that fetches it; counts the bytes of each group.
 struct Sharing {
-    /// Large enough for files of several sizes to be one chunk each.
+    /// With chunks so large that files of several sizes are one chunk each.
     static var policy: Store.Policy {
         var policy = Store.Policy()
         policy.firstChunk = 8 << 20
@@ -22,7 +22,7 @@ struct Sharing {
     let fixture: StoreFixture
     /// How many leases the worker holds at once.
     let room: Int32
-    /// Groups of which every file's first lease comes back after a quarter of what it was to bring.
+    /// Groups in which every file's first lease is released after a quarter of its bytes.
     var breaks: Set<String> = []
     private var shapes: [String: Shape] = [:]
     private var worker: TestWorker?
@@ -34,7 +34,7 @@ struct Sharing {
         self.room = room
     }
 
-    /// Adds a group of files of one size, which is learned with the first response if it isn't known before.
+    /// Adds a group of files of one size; if the size isn't known before, the first response states it.
     mutating func add(
         _ group: String, file: Int64, weight: Int32 = 1, isKnown: Bool = true, origin: String = "a"
     ) async throws {
@@ -42,8 +42,8 @@ struct Sharing {
         try await fixture.makeGroup(group, weight: weight)
     }
 
-    /// Fetches until so many bytes have come since this began. Leases end in the order in which they were granted, with as many
-    /// running at once as there is room for.
+    /// Fetches until this call has brought `limit` bytes. Leases end in the order in which they were granted; as many run at once
+    /// as there is room for.
     mutating func run(untilBytes limit: Int64) async throws {
         bytes = [:]
         var worker = if let worker { worker } else { try await fixture.makeWorker() }
@@ -53,14 +53,14 @@ struct Sharing {
             let leases = try await worker.claim(room - Int32(running.count))
             guard !leases.isEmpty || !running.isEmpty else { return }
             running += leases
-            // At least half of them end, so that few rounds are needed.
+            // At least half of the leases end in each round, so that few rounds are needed.
             let ended = running.prefix(max(1, running.count / 2))
             running.removeFirst(ended.count)
             try await end(Array(ended), by: worker)
         }
     }
 
-    /// Which part of all bytes were of a group.
+    /// The group's part of all bytes.
     func part(of group: String, among groups: [String]? = nil) -> Double {
         let all = bytes.filter { groups?.contains($0.key) ?? true }.values.reduce(0, +)
         return Double(bytes[group] ?? 0) / Double(max(1, all))
@@ -89,13 +89,13 @@ struct Sharing {
         if !returned.isEmpty { try await fixture.store.report(released: returned, session: worker.session) }
     }
 
-    /// Pauses a group, whose leases are over by that, or lets it go on.
+    /// Applies a verb to a group: pausing ends its leases.
     mutating func apply(_ verb: TaskVerb, to group: String) async throws {
         _ = try await fixture.store.apply(verb, to: group, keys: nil)
         if verb == .pause { running.removeAll { $0.group == group } }
     }
 
-    /// Sees to it that every group has more to fetch than could be leased next.
+    /// Keeps more tasks in every group than could be leased next.
     private mutating func fill() async throws {
         for (group, shape) in shapes {
             let ready: Int64 = try await fixture.value(

@@ -4,14 +4,14 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// How groups share what workers can do: by priority, and by bytes within a priority (I15). What is counted are the bytes that
-/// leases brought while every group had something to fetch.
+/// How groups share the fleet: by priority, and by bytes within a priority (I15). Only bytes of leases that ran while every group
+/// had something to fetch are counted.
 @Suite struct GrantSharingTests {
     private static let kibibyte: Int64 = 1_024
 
     @Test(
         arguments: [
-            // Rooms of syncs: one lease at a time, a few, and as many as small files make.
+            // Room per sync: one lease at a time, a few, and as many as small files need.
             (1, 64, 256), (7, 64, 1_024), (64, 16, 512), (64, 32, 32), (64, 512, 16),
         ] as [(Int32, Int64, Int64)])
     func groupsOfOneWeightShareBytesEquallyWhateverTheirFilesAre(
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func weightsSayHowBytesAreShared() async throws {
+    @Test func bytesAreSharedByWeight() async throws {
         try await StoreFixture.run(policy: Sharing.policy) { fixture in
             var sharing = Sharing(fixture: fixture, room: 8)
             try await sharing.add("heavy", file: 100 * Self.kibibyte, weight: 3)
@@ -44,7 +44,7 @@ import Testing
         try await StoreFixture.run(policy: Sharing.policy) { fixture in
             var sharing = Sharing(fixture: fixture, room: 8)
             try await sharing.add("known", file: 256 * Self.kibibyte)
-            // Each is charged what such files have on average, and set right by what it brings.
+            // Each is charged the average of such files, and corrected by the bytes it brings.
             try await sharing.add("unknown", file: 40 * Self.kibibyte, isKnown: false)
             try await sharing.run(untilBytes: 24 << 20)
             let part = sharing.part(of: "unknown")
@@ -53,12 +53,12 @@ import Testing
         }
     }
 
-    @Test func whatFailsIsChargedForWhatItBroughtAlone() async throws {
+    @Test func failedLeaseIsChargedOnlyForTheBytesItBrought() async throws {
         try await StoreFixture.run(policy: Sharing.policy) { fixture in
             var sharing = Sharing(fixture: fixture, room: 8)
             try await sharing.add("sound", file: 1_024 * Self.kibibyte)
             try await sharing.add("broken", file: 1_024 * Self.kibibyte)
-            // Every file's first lease is given back after a quarter of it.
+            // Every file's first lease is released after a quarter of its bytes.
             sharing.breaks = ["broken"]
             try await sharing.run(untilBytes: 48 << 20)
             let part = sharing.part(of: "broken")
@@ -80,7 +80,7 @@ import Testing
             try await sharing.run(untilBytes: 24 << 20)
             let part = sharing.part(of: "resting")
             #expect(abs(part - 0.5) <= 0.05, "\(part) of the bytes since it came back were its own")
-            // Neither is a group ahead that has never been served.
+            // A group that was never served gets no credit either.
             try await sharing.add("new", file: 512 * Self.kibibyte)
             try await sharing.run(untilBytes: 32 << 20)
             let fresh = sharing.part(of: "new")
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func lowerPriorityGetsWhatIsLeftOver() async throws {
+    @Test func lowerPriorityGetsTheRest() async throws {
         try await StoreFixture.run(policy: Sharing.policy) { fixture in
             try await fixture.makeGroup("low", Wanted.many(60, "l", size: 10), weight: 1_000)
             try await fixture.makeGroup("high", Wanted.many(20, "h", size: 90), priority: 1)
@@ -97,14 +97,14 @@ import Testing
             var worker = try await fixture.makeWorker()
             #expect(try await worker.claim(5).map(\.group).sorted() == ["high", "high", "higher", "higher", "higher"])
             #expect(Set(try await worker.claim(10).map(\.group)) == ["high"])
-            // Work-conserving: no place stays free while anybody has work.
+            // Work-conserving: no room stays free while any group has work.
             let rest = try await worker.claim(30)
             #expect(rest.count { $0.group == "high" } == 8 && rest.count { $0.group == "low" } == 22)
             try await fixture.check()
         }
     }
 
-    @Test func aGroupThatIsCappedElsewherePassesItsTurn() async throws {
+    @Test func aCappedGroupLeavesItsTurnToOthers() async throws {
         try await StoreFixture.run(policy: Sharing.policy) { fixture in
             try await fixture.makeGroup("capped", Wanted.many(60, "c", size: 90), maxConnections: 3)
             try await fixture.makeGroup("busy", Wanted.many(60, "b", size: 90, origins: ["b"]))
@@ -126,7 +126,7 @@ import Testing
             }
             try await sharing.add("free", file: 100_000 * Self.kibibyte, origin: "free")
             try await fixture.run("INSERT INTO origins (key, max_connections) VALUES ('http://busy.test:80', 1)")
-            // The free group goes far ahead of the others, who have one connection together.
+            // The free group gets far ahead of the others, which share one connection.
             try await sharing.run(untilBytes: 6 << 30)
             for number in 1...3 {
                 let part = sharing.part(of: "busy\(number)", among: ["busy1", "busy2", "busy3"])
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func nothingOfAGroupThatMayNotRunIsLeasedButWhatIsToBePutInPlace() async throws {
+    @Test func onlyFinalizationsOfAHeldGroupAreLeased() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("whole", size: 90), Wanted("other", size: 90)], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func groupsOfRandomShapesAreServedByWeightAndNobodyWaitsForLong() async throws {
+    @Test func groupsOfRandomShapesAreServedByWeight() async throws {
         let seed = UInt64.random(in: .min ... .max)
         try await StoreFixture.run(policy: Sharing.policy) { fixture in
             var random = SeededGenerator(seed: seed)

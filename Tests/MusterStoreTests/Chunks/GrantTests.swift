@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What a lease carries, and what an origin may have after it refused (range contract, rows 21 and 24).
+/// What a lease carries, and the allowance of an origin after it refused (range contract, rows 21 and 24).
 @Suite struct GrantTests {
-    @Test func leaseCarriesOptionsPolicyAndWhatTheResolverSaid() async throws {
+    @Test func leaseCarriesOptionsPolicyAndTheResolversAnswer() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("k", size: 90)], resolver: #"{"url": "http://resolver.test/"}"#)
             try await fixture.run(
@@ -29,7 +29,7 @@ import Testing
             #expect(lease.url == "http://a.test/k" && lease.freshURL == "http://fresh.test/k?s=1")
             #expect(lease.headers == #"{"A": "1"}"# && lease.freshHeaders == #"{"B": "2"}"#)
             #expect(lease.representation.digests == ["md5": "00"] && lease.representation.isDateStrong == true)
-            // A lease that fetches does not need the resolver's secrets.
+            // A fetch lease does not need the resolver's secrets.
             #expect(lease.resolver == nil && !lease.isOtherMirror)
             try await fixture.check()
         }
@@ -43,17 +43,17 @@ import Testing
             let question = try #require(try await worker.claim(9).first)
             #expect(question.kind == .resolve && question.url == "http://a.test/k" && question.freshURL == nil)
             #expect(question.resolver?.contains("resolver.test") == true && question.failureStatus == 403)
-            #expect(try await fixture.store.task("k", of: "g").state == .queued, "it fetches nothing")
+            #expect(try await fixture.store.task("k", of: "g").state == .queued, "a question fetches nothing")
             try await fixture.check()
         }
     }
 
-    @Test func nobodyAsksForAPausedGroup() async throws {
+    @Test func resolverIsNotAskedForAPausedGroup() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeResolvedGroup("g", [Wanted("k")])
             var worker = try await fixture.makeWorker()
             try await worker.refuse(try #require(try await worker.claim().first), 403)
-            // Pausing drops the question. One that is there all the same is not leased with what is to be put in place.
+            // Pausing drops the question. If one exists nevertheless, it is not leased along with the finalizations.
             try await fixture.run("UPDATE groups SET desired = 'pause', finalizing = 1")
             #expect(try await worker.claim(9).isEmpty)
             try await fixture.run("UPDATE groups SET desired = 'run', finalizing = 0")
@@ -82,14 +82,14 @@ import Testing
         }
     }
 
-    @Test func aRefusalLeavesWhatIsHeldAndGrantsNothingBeyondHalf() async throws {
+    @Test func aRefusalKeepsHeldLeasesAndGrantsNoneBeyondHalf() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40))
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(16)
             try await worker.refuse(leases[0], 429)
             try await worker.refuse(leases[1], 429)
-            try await fixture.check("one burst halves once, and takes nothing back")
+            try await fixture.check("one burst halves once, and recalls no lease")
             try await fixture.passBackoffs()
             #expect(try await worker.claim(40).isEmpty)
             #expect(try await fixture.store.origins(after: nil, limit: 10).map(\.allowedConnections) == [8])
@@ -99,13 +99,13 @@ import Testing
         }
     }
 
-    @Test func plansMadeForAnEmptyQueueDoForAFullOne() async throws {
+    @Test func plansMadeForAnEmptyQueueUseIndexesOnAFullOne() async throws {
         try await StoreFixture.run(connections: 1) { fixture in
             var worker = try await fixture.makeWorker()
             #expect(try await worker.claim(4).isEmpty)
             try await fixture.makeGroup("g", Wanted.many(4_000, size: 50))
             try await fixture.run("SET enable_seqscan = on")
-            // No statistics were gathered since; a claim must not read the queue from one end to the other for all that.
+            // No statistics have been gathered since; a claim must still not scan the whole queue.
             let before: Int64 = try await fixture.value(Self.scans)
             for _ in 0..<3 { #expect(try await worker.claim(4).count == 4) }
             try await fixture.run("SELECT pg_stat_force_next_flush()::text")

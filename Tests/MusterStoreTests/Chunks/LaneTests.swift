@@ -3,30 +3,30 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Leases that wait behind others for the same connection (I5, adr/0024).
+/// Leases that queue behind others for the same connection (I5, adr/0024).
 @Suite struct LaneTests {
     private func cap(_ fixture: StoreFixture, _ origin: String = "a", at cap: Int32) async throws {
         let key = "http://\(origin).test:80"
         try await fixture.run("UPDATE origins SET max_connections = \(cap) WHERE key = \(key)")
     }
 
-    /// What was granted is as young as if it were granted now.
+    /// Makes all leases as young as if they were granted now.
     private func renew(_ fixture: StoreFixture) async throws {
         try await fixture.run("UPDATE leases SET granted_at = statement_timestamp()")
     }
 
-    /// How many leases each lane has, the fullest first.
+    /// The number of leases of each lane, the fullest first.
     private func depths(_ leases: [GrantedLease]) -> [Int] {
         Dictionary(grouping: leases, by: \.lane).mapValues(\.count).values.sorted(by: >)
     }
 
-    @Test func leasesBeyondTheCapWaitInTheLanesThereAreAndNoneIsOpenedForThem() async throws {
+    @Test func leasesBeyondTheCapWaitInExistingLanesAndOpenNone() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(20))
             try await cap(fixture, at: 2)
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(8, ahead: 8)
-            #expect(depths(leases) == [5, 5], "two connections, and what is taken ahead is spread over them")
+            #expect(depths(leases) == [5, 5], "two connections, with the leases taken ahead spread over them")
             let explanation = try await fixture.store.explanation(of: "g")
             #expect(explanation.leases.connections == 2 && explanation.origins.map(\.connections) == [2])
             try await fixture.check()
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func withoutLeasesAheadALeaseIsAConnection() async throws {
+    @Test func withoutLeasesAheadEachLeaseIsAConnection() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(20))
             try await cap(fixture, at: 3)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func aSessionWithoutALaneGetsThatOfOneThatHasMoreThanItsPart() async throws {
+    @Test func aSessionWithoutALaneGetsALaneOfASessionWithMoreThanItsShare() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40))
             try await cap(fixture, at: 2)
@@ -57,7 +57,7 @@ import Testing
             let held = try await first.claim(2, ahead: 2)
             #expect(depths(held) == [2, 2])
             #expect(try await second.claim(2, ahead: 2).isEmpty)
-            // They ask at once from here on: what the first one is given goes into one of its lanes, and the other one empties.
+            // From here on both sessions ask at once: what the first is granted goes into one of its lanes, and the other lane empties.
             try await first.sync()
             try await second.sync()
             try await renew(fixture)
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func aLaneCountsUntilItsHolderHasLetGo() async throws {
+    @Test func aLaneCountsUntilItsHolderHasReleasedIt() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             try await fixture.makeGroup("h", Wanted.many(4, "h"))
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsPutBehindWhatTakesLongOrIsToBeGivenUp() async throws {
+    @Test func noLeaseQueuesBehindAnOldOrShrinkingOne() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40))
             try await cap(fixture, at: 2)
@@ -122,18 +122,18 @@ import Testing
         }
     }
 
-    @Test func aGroupThatJoinsDoesNotPayForWhatOthersAreChargedForTheTimeBeing() async throws {
+    @Test func aGroupThatJoinsDoesNotPayForProvisionalChargesOfOthers() async throws {
         try await StoreFixture.run(policy: Sharing.policy) { fixture in
             try await fixture.makeGroup("first", Wanted.many(60))
             try await cap(fixture, at: 1)
             var worker = try await fixture.makeWorker()
-            // None of the sizes is known: each is charged as a large file.
+            // None of the sizes is known: each task is charged as a large file.
             let held = try await worker.claim(1, ahead: 31)
             try #require(held.count == 32)
             try await fixture.makeGroup("second", Wanted.many(60, "s"))
             try await renew(fixture)
             let next = try await worker.claim(0, ahead: 4)
-            #expect(next.allSatisfy { $0.group == "second" } && next.count == 4, "what the first one holds comes first")
+            #expect(next.allSatisfy { $0.group == "second" } && next.count == 4, "the first group's leases come first")
             for lease in held {
                 try await worker.learn(lease, size: 50)
                 try await worker.done(lease)
@@ -141,7 +141,7 @@ import Testing
             let ahead: Int64 = try await fixture.value(
                 "SELECT max(served) FILTER (WHERE name = 'second') - max(served) FILTER (WHERE name = 'first') FROM groups"
             )
-            #expect(ahead <= 4 * 8_388_608, "no more than what it holds itself")
+            #expect(ahead <= 4 * 8_388_608, "at most the charge of its own leases")
             try await fixture.check()
         }
     }
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func theDeathOfASessionIsNoneOfWhatWaited() async throws {
+    @Test func theDeathOfASessionDoesNotCountForQueuedLeases() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
             try await cap(fixture, at: 1)
@@ -172,12 +172,12 @@ import Testing
         }
     }
 
-    @Test func nothingIsTakenAheadBeyondWhatASessionMayHold() async throws {
+    @Test func leasesAheadStayWithinTheSessionsLimit() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(100))
             try await cap(fixture, at: 2)
             var worker = try await fixture.makeWorker()
-            // Two in lanes that are opened, and what is taken ahead of the 64 that it may have: six slots stay free.
+            // Two lanes are opened, and 56 leases are taken ahead, of at most 64: six slots stay free.
             #expect(try await worker.claim(8, ahead: 200).count == 58)
             try await renew(fixture)
             #expect(try await worker.claim(0, ahead: 200).count == 6)

@@ -3,26 +3,26 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Origins that refuse because there is too much at once (range contract, rows 24 and 25).
+/// Origins that refuse because of too many requests at once (range contract, rows 24 and 25).
 @Suite struct LimitTests {
     /// How many leases origin `a` may have now; the cap of the small policy is 16.
     private func allowed(_ fixture: StoreFixture) async throws -> Int32 {
         try await fixture.value("SELECT allowed_connections(o, 16) FROM origins o WHERE key = 'http://a.test:80'")
     }
 
-    /// Chunks' failures without progress, together.
+    /// The sum of all chunks' failures without progress.
     private func tries(_ fixture: StoreFixture) async throws -> Int64 {
         try await fixture.value("SELECT coalesce(sum(attempts), 0)::bigint FROM ready_chunks")
     }
 
-    /// Of which more may come than is as good as nothing.
+    /// Chunks so large that more than a negligible part of one can arrive.
     private static var largeChunks: Store.Policy {
         var policy = StoreFixture.smallPolicy
         policy.firstChunk = 1 << 20
         return policy
     }
 
-    @Test func twoRefusalsOfOneBurstHalveOnce() async throws {
+    @Test func twoRefusalsOfOneBurstHalveTheAllowanceOnce() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(8))
             var worker = try await fixture.makeWorker()
@@ -32,7 +32,7 @@ import Testing
             try await worker.refuse(leases[1], 503)
             #expect(try await allowed(fixture) == 8)
             try await fixture.check()
-            // The refusal of a lease that was granted after that halves again.
+            // The refusal of a lease that was granted afterwards halves again.
             try await worker.refuse(try #require(try await worker.claim().first), 429)
             #expect(try await allowed(fixture) == 4)
             #expect(try await tries(fixture) == 0)
@@ -52,7 +52,7 @@ import Testing
             }
             let task = try await fixture.store.task("t", of: "g")
             #expect(task.state == .failed && task.failure?.kind == .httpStatus(429) && task.attempts == 3)
-            // There was nothing to limit.
+            // A single request can't be too many.
             #expect(try await allowed(fixture) == 16)
         }
     }
@@ -74,13 +74,13 @@ import Testing
         }
     }
 
-    @Test func lanesThatAreServedAreNotTooMany() async throws {
+    @Test func allowanceIsNotHalvedBelowTheLanesThatAreServed() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(16, size: 100))
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(14)
             for lease in leases[2...] { #expect(try await worker.progress(lease, to: 10)) }
-            // Twelve of them bring bytes.
+            // Twelve lanes bring bytes.
             for lease in leases[..<2] { try await worker.refuse(lease, 503) }
             #expect(try await allowed(fixture) == 12)
             #expect(try await worker.claim().isEmpty)
@@ -92,13 +92,13 @@ import Testing
         }
     }
 
-    @Test func refusalsThatAreFarTooRareForALimitHalveNothing() async throws {
+    @Test func refusalsTooRareForALimitDoNotHalveTheAllowance() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(60, size: 10))
             var worker = try await fixture.makeWorker()
             for _ in 0..<4 { try await worker.finishAll(try await worker.claim(8)) }
             let leases = try await worker.claim(8)
-            // Of eight lanes, one too many would have been refused once in eight times.
+            // If one of eight lanes were too many, every eighth request would have been refused.
             try await worker.refuse(leases[0], 503)
             #expect(try await allowed(fixture) == 16)
             #expect(try await tries(fixture) == 1)
@@ -110,8 +110,8 @@ import Testing
         }
     }
 
-    /// An origin that serves many small files and limits by 403 refuses one of them whenever its allowance has grown by one.
-    @Test(arguments: [false, true]) func aRareRefusalCondemnsNoFile(isKnownLimit: Bool) async throws {
+    /// An origin that serves many small files and limits by 403 refuses one request whenever its allowance has grown by one.
+    @Test(arguments: [false, true]) func aRareRefusalFailsNoTask(isKnownLimit: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(60, size: 10))
             var worker = try await fixture.makeWorker()
@@ -120,14 +120,14 @@ import Testing
             if isKnownLimit { try await fixture.run("UPDATE origins SET limits_with = ARRAY[403]") }
             try await worker.refuse(lease, 403)
             #expect(try await fixture.store.task(lease.key, of: "g").state == .queued)
-            // Where it is known that the status is a limit it is heeded, else it is a try of the file.
+            // If the status is known to be a limit, it halves the allowance; otherwise it counts as a try of the file.
             #expect(try await allowed(fixture) == (isKnownLimit ? 8 : 16))
             #expect(try await tries(fixture) == (isKnownLimit ? 0 : 1))
             try await fixture.check()
         }
     }
 
-    @Test func aFileThatIsRefusedAgainWhileOthersAreServedHalvesNothing() async throws {
+    @Test func aFileRefusedAgainWhileOthersAreServedDoesNotHalveTheAllowance() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(8, size: 10))
             var worker = try await fixture.makeWorker()
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func whereOthersAreServedRetryAfterIsForOneFile() async throws {
+    @Test func retryAfterIsForOneFileWhileOthersAreServed() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(30, size: 10))
             var worker = try await fixture.makeWorker()
@@ -156,7 +156,7 @@ import Testing
                 SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks
                 WHERE status = 'waiting'
                 """)
-            // Tried sooner than it said, since it may have been meant for a moment.
+            // Tried sooner than Retry-After says, since it may have been meant for a short limit.
             #expect(wait > 25 && wait < 31)
             #expect(try await fixture.value("SELECT count(*) FROM origins WHERE not_before IS NOT NULL") == Int64(0))
             #expect(try await !worker.claim(8).isEmpty)
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func anOriginThatAskedToBeLeftAloneForLongIsTriedByOneLane() async throws {
+    @Test func anOriginWithALongRetryAfterIsProbedByOneLane() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(9, size: 10))
             var worker = try await fixture.makeWorker()
@@ -177,7 +177,7 @@ import Testing
             try await worker.finishAll([lease])
             #expect(try await fixture.store.foldOriginRates() == 1)
             #expect(try await worker.claim(8).count == 7)
-            // What an operator has paused is not tried.
+            // An origin that an operator has paused is not probed.
             let later = Timestamp(microseconds: try await fixture.store.now().microseconds + 3_600_000_000)
             let paused = try await fixture.store.setOrigin("http://a.test:80", pausedUntil: .set(later))
             #expect(paused.pausedUntil == later)
@@ -202,13 +202,13 @@ import Testing
             #expect(try await tries(fixture) == 0)
             #expect(try await fixture.value("SELECT NOT bool_or(dead) FROM sources", as: Bool.self))
             try await fixture.check()
-            // An echo of the burst is one even when it comes last; what comes after it, alone, is not.
+            // A late refusal of the same burst is still part of it; a later refusal, with no other lease active, is not.
             try await worker.learn(other, size: 100)
             try await worker.refuse(other, 403)
             try await worker.refuse(try #require(try await worker.claim().first { $0.path == "other" }), status)
             try await fixture.check()
             #expect(try await allowed(fixture) == 8)
-            // The lanes that the origin preferred may just have gone: what worked before is tried again, and that counts.
+            // The lanes that the origin preferred may just have ended: a URL that worked before is tried again, and that counts.
             var task = try await fixture.store.task("other", of: "g")
             #expect(task.state == .queued && task.attempts == 1)
             _ = try await fixture.store.apply(.pause, to: "g", keys: ["t"])
@@ -223,7 +223,7 @@ import Testing
         }
     }
 
-    /// What is on its way when an origin stops says nothing: a limit may be told in the middle of a body.
+    /// Bytes in flight when an origin resets a connection are no sign that it was served: a limit may be enforced in the middle of a body.
     @Test func resetIsASignOnlyWhereHardlyAnythingCame() async throws {
         try await StoreFixture.run(policy: Self.largeChunks) { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, size: 200_000))
@@ -233,12 +233,12 @@ import Testing
             #expect(try await allowed(fixture) == 16)
             try await worker.fail(leases[1], .network, at: 65_535)
             #expect(try await allowed(fixture) == 8)
-            #expect(try await tries(fixture) == 1, "that of the first one")
+            #expect(try await tries(fixture) == 1, "the first lease's try")
             try await fixture.check()
         }
     }
 
-    /// Bodies that are cut together: what came of each of them is no sign that it was served.
+    /// Bodies that are cut together: the bytes that arrived of each are no sign that its lane was served.
     @Test func lanesWhoseBodiesWereCutTogetherAreNotServed() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(16, size: 100_000))
@@ -258,7 +258,7 @@ import Testing
         }
     }
 
-    /// A file whose body always breaks off at one byte is given up, though others are at work: that is not a limit for ever.
+    /// A file whose body always breaks off at one byte is given up, even while others are active: it is not taken for a limit for ever.
     @Test func aBodyThatAlwaysBreaksOffIsGivenUp() async throws {
         try await StoreFixture.run(policy: Self.largeChunks) { fixture in
             try await fixture.makeGroup("g", Wanted.many(2, size: 100_000))
@@ -280,7 +280,7 @@ import Testing
         }
     }
 
-    @Test func limitDoesNotDriveATaskFromItsSource() async throws {
+    @Test func limitDoesNotMoveATaskToAnotherSource() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"]), Wanted("other")])
             var worker = try await fixture.makeWorker()
@@ -298,7 +298,7 @@ import Testing
         }
     }
 
-    @Test func capThatSomebodySetIsWhatIsHalved() async throws {
+    @Test func configuredCapIsHalved() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             try await fixture.run("UPDATE origins SET max_connections = 6")
@@ -306,13 +306,13 @@ import Testing
             let leases = try await worker.claim(4)
             try await worker.refuse(leases[0], 429)
             #expect(try await allowed(fixture) == 3)
-            // It never grows beyond the cap.
+            // The allowance never grows beyond the cap.
             try await fixture.run("UPDATE origins SET learned_at = statement_timestamp() - interval '1 day'")
             #expect(try await allowed(fixture) == 6)
         }
     }
 
-    @Test func backoffIsWhatTheCoordinatorSays() async throws {
+    @Test func backoffFollowsTheCoordinatorsPolicy() async throws {
         var policy = StoreFixture.smallPolicy
         policy.backoffBase = .seconds(1_000)
         policy.backoffMaximum = .seconds(1_500)

@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// After which failures a lease says that its worker may look whether a plain GET is served, and what follows (`ladder.sql`, adr/0028).
+/// After which failures a lease tells its worker to look whether a plain GET is served, and what follows (`ladder.sql`, adr/0028).
 @Suite struct LookTests {
-    /// The worker, with the first chunk of a file of three done.
+    /// Returns a worker that has fetched the first of a file's three chunks.
     private static func begin(_ fixture: StoreFixture, origins: [String] = ["a"]) async throws -> TestWorker {
         try await fixture.makeGroup("g", [Wanted("t", origins: origins)], isSealed: true)
         var worker = try await fixture.makeWorker()
@@ -22,7 +22,7 @@ import Testing
         return try #require(try await worker.claim().first)
     }
 
-    @Test func aLookIsMadeEarlyWhereLittleHasComeAndBeforeTheLastTryCounts() async throws {
+    @Test func aLookIsMadeEarlyIfLittleHasComeAndBeforeTheLastTryCounts() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.begin(fixture)
             var lease = try await Self.next(fixture, &worker)
@@ -30,7 +30,7 @@ import Testing
             try await worker.fail(lease, .httpStatus(500), status: 500, random: 0)
             lease = try await Self.next(fixture, &worker)
             #expect(lease.looks == .failed)
-            // Some bytes above the beginning: there is more to give up.
+            // Ten bytes further there is more to give up, so the next look comes later.
             try await worker.fail(lease, .network, at: lease.start + 10, random: 0)
             var seen: [Look?] = []
             while try await fixture.store.task("t", of: "g").state != .failed {
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// The third such failure ends the source.
+    /// The third such failure drops the source.
     @Test func answersThatEndEarlyAtTheSameByteAreLookedAtBeforeTheyAreGivenUp() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.begin(fixture)
@@ -56,9 +56,9 @@ import Testing
         }
     }
 
-    /// On a line that cuts everything a plain GET may have been seen to go far once. It is gone on with where its content can be told from any other.
+    /// On a line that cuts everything, a look may once have seen a plain GET get far. The plain GET is resumed if its content has a strong validator.
     @Test(arguments: ["\"1\"", "W/\"1\"", nil] as [String?])
-    func plainGETThatIsCutIsGoneOnWithWhereItsContentCanBeTold(etag: String?) async throws {
+    func plainGETThatIsCutIsResumedIfItsContentHasAStrongValidator(etag: String?) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.begin(fixture)
             var lease = try await Self.next(fixture, &worker)
@@ -73,16 +73,16 @@ import Testing
                 #expect(lease.resume.offset == (isStrong ? bytes : 0))
             }
             let tries: Int32 = try await fixture.value("SELECT attempts FROM leases WHERE kind = 'fetch'")
-            #expect(tries == (isStrong ? 1 : 2), "progress that is of use clears the record")
-            // Its session is lost.
+            #expect(tries == (isStrong ? 1 : 2), "usable progress resets the attempts")
+            // The session is lost.
             _ = try await fixture.expire(worker.session)
             var other = try await fixture.makeWorker()
             #expect(try await Self.next(fixture, &other).resume.offset == (isStrong ? 2_000 : 0))
         }
     }
 
-    /// Both mirrors serve the file, and refuse ranges above its beginning: whichever is left, and whether its lease was granted before it was, is
-    /// asked plainly before the task fails.
+    /// Both mirrors serve the file, and refuse ranges above its beginning. Whichever mirror is left, it is asked by a plain GET
+    /// before the task fails, even if its lease was granted while the other was still alive.
     @Test(arguments: [Int32(0), 1]) func theLastMirrorIsLookedAt(last: Int32) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.begin(fixture, origins: ["a", "b"])
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func fileOfWhichNothingIsKnownIsLookedAtFromTheThirdTryOn() async throws {
+    @Test func unknownFileIsLookedAtFromTheThirdTryOn() async throws {
         var policy = StoreFixture.smallPolicy
         policy.attempts = 8
         try await StoreFixture.run(policy: policy) { fixture in
@@ -115,8 +115,8 @@ import Testing
         }
     }
 
-    /// Requests that were told to wait have waited: what is asked for then is asked for plainly. 503 mostly ends by itself.
-    @Test(arguments: [429, 503]) func fileThatIsToldToWaitTimeAndAgainIsAskedForPlainly(status: Int) async throws {
+    /// After being told to wait repeatedly, the worker asks by a plain GET at once. A 503 mostly passes by itself.
+    @Test(arguments: [429, 503]) func fileThatIsToldToWaitRepeatedlyIsRequestedByAPlainGET(status: Int) async throws {
         var policy = StoreFixture.smallPolicy
         policy.attempts = 4
         try await StoreFixture.run(policy: policy) { fixture in
@@ -130,8 +130,8 @@ import Testing
         }
     }
 
-    /// A body that stops after a few bytes each time brings its file on, and would do so for days.
-    @Test(arguments: [1_000, 70_000] as [Int64]) func hardlyAnyBytesBeforeASilenceAreATry(bytes: Int64) async throws {
+    /// A body that stalls after a few bytes each time makes progress, and would do so for days.
+    @Test(arguments: [1_000, 70_000] as [Int64]) func stallAfterTinyProgressCountsAsATry(bytes: Int64) async throws {
         var policy = StoreFixture.smallPolicy
         policy.firstChunk = 1 << 20
         policy.attempts = 4
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    /// Each ending brought the chunk on, so that it is no try; from the second one on there is something to find out, and less so each time.
+    /// Each ending came after progress, so it is no try. From the second ending on a look may find something out, and with each look less so.
     @Test(arguments: [FailureKind.network, .tooSlow])
     func bodiesThatEndEarlyAreLookedAtLessAndLess(kind: FailureKind) async throws {
         var policy = StoreFixture.smallPolicy
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    /// As long as there is another source whose parts may be whole, that is the better way out.
+    /// As long as another source may serve whole parts, that source is the better way out.
     @Test func mirrorsWhosePartsAllEndEarlyAreLookedAt() async throws {
         var policy = StoreFixture.smallPolicy
         policy.firstChunk = 1 << 20
@@ -208,8 +208,8 @@ import Testing
         }
     }
 
-    /// Only a look gives up bytes: the database does not guess (rows 20 to 26).
-    @Test func taskThatFailsKeepsTheBytesThatCame() async throws {
+    /// Only a look may discard bytes: the database does not guess (rows 20 to 26).
+    @Test func failedTaskKeepsItsBytesAndItsVersion() async throws {
         for kind in [FailureKind.httpStatus(500), .httpStatus(400), .network] {
             try await StoreFixture.run { fixture in
                 var worker = try await Self.begin(fixture)
@@ -226,7 +226,7 @@ import Testing
         }
     }
 
-    @Test func restartLeadsToTheRungThatItNames() async throws {
+    @Test func restartMovesTheTaskToTheNamedRung() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.begin(fixture)
             let lease = try await Self.next(fixture, &worker)
@@ -237,7 +237,7 @@ import Testing
         }
     }
 
-    /// What leads no lower is a try, so that it ends (I12).
+    /// A restart that leads no lower is a try, so that restarts end (I12).
     @Test func restartThatLeadsNoLowerIsATry() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.begin(fixture)

@@ -3,10 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Several sources of one content: when their bytes are mixed, and what becomes of a chunk when one of them fails (range contract,
-/// rows 1, 26 and 30).
+/// Several sources of one content: when their bytes are mixed, and where a chunk goes when one of them fails (range contract, rows 1, 26 and 30).
 @Suite struct MirrorTests {
-    /// A task of three chunks, unless said otherwise, at sources `a`, `b` and `c`, and the leases on all of them, held at `a`.
+    /// A task of three chunks, by default at sources `a`, `b` and `c`, and the leases on all of them, held at `a`.
     private func begin(
         _ fixture: StoreFixture, size: Int64 = 300, etag: String = "\"strong\"", origins: [String] = ["a", "b", "c"]
     ) async throws -> (TestWorker, [GrantedLease]) {
@@ -14,14 +13,14 @@ import Testing
         var worker = try await fixture.makeWorker()
         let first = try #require(try await worker.claim().first)
         try await worker.answer(first, size: size, etag: etag)
-        // Nothing is pulled to where nothing is allowed.
+        // An origin that rests gets no chunks pulled to it.
         try await fixture.run("UPDATE origins SET not_before = 'infinity' WHERE key <> 'http://a.test:80'")
         let others = try await worker.claim(2)
         try await fixture.run("UPDATE origins SET not_before = NULL")
         return (worker, [first] + others)
     }
 
-    /// Puts a lease to a source, as a claim that pulls chunks does.
+    /// Moves a lease to a source, as a claim that pulls chunks does.
     private func pull(_ lease: GrantedLease, to source: Int32, _ fixture: StoreFixture) async throws {
         try await fixture.run(
             """
@@ -30,7 +29,7 @@ import Testing
             """)
     }
 
-    @Test func sizeThatDoesNotFitIsAskedOfTheNextSourceAtOnce() async throws {
+    @Test func fileWithoutRoomIsTriedAtTheNextSourceAtOnce() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -39,12 +38,12 @@ import Testing
             var second = try #require(try await worker.claim().first)
             #expect(second.source != first.source)
             #expect(try await fixture.store.task("t", of: "g").attempts == 0)
-            #expect(!second.mayMoveOn, "the first is no way out: all patience is due")
+            #expect(!second.mayMoveOn, "the first source is no alternative, so this one gets full patience")
             try await worker.fail(second, .timeout)
             try await fixture.passBackoffs()
             second = try #require(try await worker.claim().first)
             #expect(second.source != first.source && !second.mayMoveOn)
-            // Nobody is left who may state another one: it waits for room, and begins with the first again.
+            // No source is left that may state another size: the task waits for room, and begins with the first source again.
             try await worker.fail(second, .noSpace)
             #expect(try await worker.claim().isEmpty)
             #expect(try await fixture.store.task("t", of: "g").attempts == 2)
@@ -54,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func fileThatIsLargerThanTheFileSystemFailsAtTheThirdTry() async throws {
+    @Test func fileLargerThanTheFileSystemFailsAtTheThirdTry() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -72,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func mirrorsAreMixedWhereTheirContentCanBeTold() async throws {
+    @Test func mirrorsAreMixedIfTheirContentCanBeCompared() async throws {
         let cases: [(etag: String?, digests: [String: String]?, isSplittable: Bool, origins: [String], mixes: Bool)] = [
             ("\"strong\"", nil, true, ["a", "b"], true),
             ("W/\"weak\"", nil, true, ["a", "b"], false),
@@ -100,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func mirrorWithOtherContentLosesItsSourceNotTheVersion() async throws {
+    @Test func mirrorWithOtherContentIsDroppedAndTheVersionStays() async throws {
         try await StoreFixture.run { fixture in
             var (worker, leases) = try await begin(fixture)
             try await pull(leases[1], to: 1, fixture)
@@ -114,17 +113,17 @@ import Testing
             let task = try await fixture.store.task("t", of: "g")
             #expect(task.version == 1 && task.attempts == 0 && task.bytesDone == 30)
             #expect(try await fixture.outcomes() == ["nextSource", "nextSource"])
-            // The source that taught the version speaks for it: what differs there is a change.
+            // The source from which the version was learned decides: different content there is a change.
             try await worker.fail(leases[0], .changed, source: 0)
             try await fixture.check()
             #expect(try await fixture.store.task("t", of: "g").version == 2)
-            // And in another version the mirror may be right.
+            // In another version the mirror may match.
             try await worker.finishEverything(size: 300)
             #expect(try await fixture.store.group("g").state == .succeeded)
         }
     }
 
-    @Test func mirrorThatIsTheLastOneTeachesTheNextVersion() async throws {
+    @Test func lastMirrorDeterminesTheNextVersion() async throws {
         try await StoreFixture.run { fixture in
             var (worker, leases) = try await begin(fixture, origins: ["a", "b"])
             try await worker.fail(leases[0], .tls, source: 0)
@@ -138,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func failOverKeepsTheDurableOffsetWhereMirrorsAreMixed() async throws {
+    @Test func failOverKeepsTheDurableOffsetOfMixedMirrors() async throws {
         try await StoreFixture.run { fixture in
             var (worker, leases) = try await begin(fixture)
             try await worker.fail(leases[1], .network, at: 150, random: 0)
@@ -148,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func deadSourcesChunksGoToTheOthers() async throws {
+    @Test func chunksOfADeadSourceGoToTheOthers() async throws {
         try await StoreFixture.run { fixture in
             let (worker, leases) = try await begin(fixture)
             try await worker.release(leases[2])
@@ -158,12 +157,12 @@ import Testing
         }
     }
 
-    @Test func sourcesThatCanNotBeToldApartAreKeptForThreeTriesAndThenLeft() async throws {
+    @Test func sourceWithoutAStrongValidatorIsKeptForThreeTriesAndThenLeft() async throws {
         var policy = StoreFixture.smallPolicy
         policy.attempts = 8
         try await StoreFixture.run(policy: policy) { fixture in
             var (worker, leases) = try await begin(fixture, size: 100, etag: "W/\"weak\"", origins: ["a", "b"])
-            // Something has come, or there would be nothing to keep.
+            // Some bytes have arrived; otherwise there would be nothing to keep.
             try await worker.progress(leases[0], to: 10)
             for tries in 1...3 {
                 try await worker.fail(leases[0], .timeout)
@@ -187,7 +186,7 @@ import Testing
                 rounds += 1
                 try await fixture.passBackoffs()
                 for lease in try await worker.claimWork() {
-                    // Each version brings some bytes, and then nothing any more.
+                    // Each version brings some bytes, and then stalls.
                     if !lease.isPlanned { try await worker.answer(lease, size: 100) }
                     try await worker.fail(lease, .timeout, at: 50)
                     try await fixture.check()
@@ -205,7 +204,7 @@ import Testing
             try await worker.restart(leases[1])
             try await fixture.check()
             #expect(try await fixture.chunks() == ["fetch 100 2 ready 0"])
-            // The source of the version itself makes a stream of it.
+            // The version's own source turns the task into a stream.
             try await worker.restart(leases[0])
             try await fixture.check()
             let task = try await fixture.store.task("t", of: "g")
@@ -234,7 +233,7 @@ import Testing
         }
     }
 
-    /// A source that was left alone for its other content is the better one when the version's own source breaks off for good.
+    /// A source dropped for its other content becomes the better one when the version's own source breaks off for good.
     @Test func mirrorWithOtherContentTakesOverFromASourceThatIsLost() async throws {
         var policy = StoreFixture.smallPolicy
         policy.attempts = 8
@@ -258,7 +257,7 @@ import Testing
         }
     }
 
-    /// One that is gone makes the others' tries no more.
+    /// A mirror that is gone does not give the others more tries.
     @Test(arguments: [false, true]) func eachMirrorIsTriedAsOftenAsASingleSource(isOneGone: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b", "c"])], isSealed: true)
@@ -278,7 +277,7 @@ import Testing
         }
     }
 
-    /// Where nothing can be gone on with, another source is compared before it takes over.
+    /// If nothing can be resumed, another source is compared before it takes over.
     @Test(arguments: [true, false]) func slowSourceIsComparedWithAnother(isFaster: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
@@ -289,7 +288,7 @@ import Testing
             #expect(try await worker.progress(lease, to: 5 << 20))
             #expect(try await fixture.store.trySlowOrigins() == 0, "the lease is young")
             try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '6 s'")
-            #expect(try await fixture.store.trySlowOrigins() == 0, "half a minute is enough")
+            #expect(try await fixture.store.trySlowOrigins() == 0, "less than half a minute is left")
             try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '10 s'")
             #expect(try await fixture.store.trySlowOrigins() == 1)
             try await fixture.check("compared")
@@ -303,7 +302,7 @@ import Testing
                 try await fixture.check("slower")
                 #expect(try await fixture.store.trySlowOrigins() == 0, "once is enough")
                 let task = try await fixture.store.task("t", of: "g")
-                #expect(task.version == 1 && task.attempts == 0, "what is under way goes on")
+                #expect(task.version == 1 && task.attempts == 0, "the running lease goes on")
                 return
             }
             try await worker.servedAgain(trial)
@@ -318,7 +317,7 @@ import Testing
         }
     }
 
-    @Test func sourceThatWasLeftForAFasterOneIsNotComparedAgain() async throws {
+    @Test func sourceLeftForAFasterOneIsNotComparedAgain() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b", "c"])], isSealed: true)
             var worker = try await fixture.makeWorker()

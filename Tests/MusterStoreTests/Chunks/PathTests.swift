@@ -3,11 +3,11 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Who may put a file at a path, and who may delete it (I17, adr/0017).
+/// Which session may put a file at a path, and which may delete it (I17, adr/0017).
 @Suite struct PathTests {
     private static let task = [Wanted("t", size: 90, path: "p")]
 
-    /// The paths of files that are to be deleted.
+    /// The paths of files to be deleted.
     private static func deletions(_ fixture: StoreFixture) async throws -> [String] {
         try await fixture.values(
             """
@@ -16,7 +16,7 @@ import Testing
             """)
     }
 
-    /// A group whose only file stands at the path.
+    /// Makes a group whose only file is in place at the path.
     private static func finished(_ name: String, _ worker: inout TestWorker, _ fixture: StoreFixture) async throws {
         try await fixture.makeGroup(name, task, isSealed: true)
         let lease = try #require(try await worker.claim().first)
@@ -24,7 +24,7 @@ import Testing
         #expect(try await fixture.store.group(name).state == .succeeded)
     }
 
-    @Test func everyLeaseNamesTheSessionsThatEndedWithoutAWordUntilOneIsRevoked() async throws {
+    @Test func everyLeaseNamesTheExpiredSessionsUntilTheyAreRevoked() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, size: 90))
             try await fixture.makeGroup("h", Wanted.many(2, size: 90), sink: "elsewhere")
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func nothingIsLeasedAtAPathWhereAnothersWorkerMayStillBeAtWork(isGivenUp: Bool) async throws {
+    func pathIsNotLeasedWhileAWorkerOfAnotherTaskMayStillWriteThere(isGivenUp: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Self.task)
             var writer = try await fixture.makeWorker("writer")
@@ -66,7 +66,7 @@ import Testing
             } else {
                 try await writer.letGo()
             }
-            // First what is left of the old task goes, by a worker that revokes the session which is given up.
+            // First the old task's leftovers are purged, by a worker that revokes the expired session.
             let purge = try #require(try await other.claim(9).first)
             #expect(purge.kind == .purge && purge.path == "p" && purge.revoke == (isGivenUp ? [writer.session] : []))
             try await fixture.passBackoffs()
@@ -79,14 +79,14 @@ import Testing
         }
     }
 
-    @Test func aFailedTasksWorkerIsWaitedForAtItsPathToo() async throws {
+    @Test func pathOfAFailedTaskWaitsForItsWorkersToo() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 250, path: "p")])
             var writer = try await fixture.makeWorker("writer")
             var other = try await fixture.makeWorker("other")
             let lease = try #require(try await writer.claim().first)
             try await writer.learn(lease, size: 250)
-            // The file of one chunk; the other one fails the task.
+            // The file has more than one chunk; the failure of the other one fails the task.
             let second = try #require(try await other.claim().first)
             try await other.fail(second, .refusedAddress)
             #expect(try await fixture.store.task("t", of: "g").state == .failed)
@@ -99,8 +99,8 @@ import Testing
         }
     }
 
-    /// A purge that was taken from a session which lives may still delete a file.
-    @Test func aPurgeThatWasTakenAwayHoldsItsPath() async throws {
+    /// A purge recalled from a live session may still delete a file.
+    @Test func aRecalledPurgeStillBlocksItsPath() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker("worker")
             var other = try await fixture.makeWorker("other")
@@ -117,8 +117,8 @@ import Testing
         }
     }
 
-    /// Not even the task itself, tried again, puts a file where its own purge may still delete one.
-    @Test func aTaskThatIsTriedAgainWaitsForALatePurgeOfItsOwn() async throws {
+    /// Even the task itself, when retried, must not put a file where its own purge may still delete one.
+    @Test func aRetriedTaskWaitsForItsOwnLatePurge() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker("worker")
             var other = try await fixture.makeWorker("other")
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: [["g", "h"], ["h", "g"]])
-    func aFileIsDeletedForTheLastTaskOfItsPathAlone(order: [String]) async throws {
+    func aFileIsDeletedOnlyWithTheLastTaskOfItsPath(order: [String]) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await Self.finished("g", &worker, fixture)
@@ -157,14 +157,14 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func aFileStaysWhereAnotherTaskIsAtWork(isLeased: Bool) async throws {
+    func aFileStaysWhileAnotherTaskWritesToItsPath(isLeased: Bool) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await Self.finished("g", &worker, fixture)
             try await fixture.makeGroup("h", Self.task)
             if isLeased { #expect(try await worker.claim().count == 1) }
             try await fixture.store.remove("g", keys: nil, deletingFiles: true)
-            // A task that has not begun waits until the file is gone.
+            // A task that has not begun waits until the file is deleted.
             #expect(try await Self.deletions(fixture) == (isLeased ? [] : ["p"]))
             if !isLeased { #expect(try await worker.claim(9).map(\.kind) == [.purge]) }
         }

@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Connections that are given up for what is more urgent, or since a cap was made smaller (I5, I15).
+/// Connections given up for a more urgent group, or because a cap was made smaller (I5, I15).
 @Suite struct PreemptionTests {
-    /// A file of 2,000 bytes in chunks of 100, of which a worker holds some: it is slow, and has been at it for a minute.
+    /// A file of 2,000 bytes in chunks of 100, of which a worker has held some for a minute: it is slow.
     private struct Scene {
         let fixture: StoreFixture
         var worker: TestWorker
@@ -28,10 +28,10 @@ import Testing
             return Scene(fixture: fixture, worker: worker, held: held)
         }
 
-        /// What the worker is asked, each to end where it is.
+        /// The shrink requests to the worker, each to end its chunk at the current offset.
         func wishes() async throws -> [ShrinkWish] { try await fixture.store.shrinkWishes(of: worker.session) }
 
-        /// The worker does as it is asked, at the tenth byte of each chunk.
+        /// Follows each request at the tenth byte of the chunk; returns the number of requests.
         func yield() async throws -> Int {
             let wishes = try await wishes()
             for wish in wishes {
@@ -51,12 +51,12 @@ import Testing
             try await fixture.makeGroup("urgent", [Wanted("now")], priority: 1_000)
             #expect(try await scene.worker.claim(8).isEmpty)
             #expect(try await fixture.store.preempt() == [scene.worker.session])
-            #expect(try await fixture.store.preempt().isEmpty, "it is asked already")
+            #expect(try await fixture.store.preempt().isEmpty, "the worker has been asked already")
             try await fixture.check("asked")
             #expect(try await scene.yield() == 1)
             try await fixture.check("given up")
             #expect(try await scene.worker.claim(1).map(\.group) == ["urgent"])
-            // What was fetched is not fetched again.
+            // Bytes already fetched are not fetched again.
             #expect(
                 try await fixture.value("SELECT count(*) FROM done_chunks WHERE last - first = 10", as: Int64.self) == 1
             )
@@ -65,9 +65,9 @@ import Testing
         }
     }
 
-    /// Nothing comes of what holds it, for minutes perhaps.
+    /// A connection without bytes may stay silent for minutes.
     @Test(arguments: [(1_000, 4), (0, 11)] as [(Int32, Int64)])
-    func aConnectionThatIsSilentGoesToWhatWaits(priority: Int32, seconds: Int64) async throws {
+    func aSilentConnectionGoesToAWaitingGroup(priority: Int32, seconds: Int64) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("silent", Wanted.many(4, "silent"))
             try await fixture.run("UPDATE origins SET max_connections = 4, serves_again = true")
@@ -84,7 +84,7 @@ import Testing
             try await worker.release(lease, at: 0)
             #expect(try await worker.claim(1).map(\.group) == ["waiting"])
             try await fixture.check()
-            // It is borne for twice as long the next time.
+            // The next time its silence is tolerated for twice as long.
             try await fixture.run("UPDATE origins SET max_connections = 5")
             let again = try await worker.claim(1)
             #expect(again.map(\.name.chunk) == [lease.name.chunk])
@@ -105,14 +105,14 @@ import Testing
             #expect(groups == Array(repeating: "late", count: expected))
             for _ in 0..<2 {
                 try await fixture.passMinute()
-                #expect(try await fixture.store.preempt().isEmpty, "they have their parts")
+                #expect(try await fixture.store.preempt().isEmpty, "both groups have their shares")
             }
             try await fixture.check()
         }
     }
 
-    /// It waits for its budget on all lanes, and has had next to nothing: by bytes it would be the next one for ever.
-    @Test func aGroupThatWaitsForItsBudgetKeepsNoMoreThanItsPartOfTheLanes() async throws {
+    /// The group waits for its budget on all lanes, and has received next to nothing: by bytes it would always be the next to be served.
+    @Test func aGroupThatWaitsForItsBudgetKeepsOnlyItsShareOfTheLanes() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000, served = 0, shares_at = priority")
@@ -147,8 +147,8 @@ import Testing
         }
     }
 
-    /// What the giver is charged for bytes that are still to come is set right later, and the taker's service level is not.
-    @Test func aGroupThatTakesLanesJoinsBelowWhatTheGiverIsChargedForBytesToCome() async throws {
+    /// The giver's charge for bytes to come is corrected later; the taker's service level is not.
+    @Test func aGroupThatTakesLanesJoinsBelowTheGiversProvisionalCharge() async throws {
         try await StoreFixture.run { fixture in
             _ = try await Scene.begin(fixture, lanes: 4, cap: 4)
             let charge: Int64 = 50_000_000
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func whatTakesLittleTimeIsNotGivenUpToAnEqualGroup() async throws {
+    @Test func chunkThatSoonEndsIsNotGivenUpToAnEqualGroup() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
             for lease in scene.held { try await scene.worker.progress(lease, to: lease.start + 99) }
@@ -173,11 +173,11 @@ import Testing
             #expect(try await fixture.store.preempt().isEmpty)
             #expect(
                 try await fixture.value("SELECT shares_at IS NULL AND served = 0 FROM groups WHERE name = 'equal'"),
-                "a group that gets nothing is owed nothing")
+                "a group that gets nothing earns no credit")
         }
     }
 
-    @Test func nothingIsGivenUpWhereTheUrgentGroupCanHaveAConnectionAnyway() async throws {
+    @Test func nothingIsGivenUpIfAConnectionIsFreeForTheUrgentGroup() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Scene.begin(fixture, lanes: 4, cap: 5)
             try await fixture.makeGroup("urgent", [Wanted("now")], priority: 1)
@@ -209,7 +209,7 @@ import Testing
     }
 
     @Test(arguments: ["max_connections = 1", "state = 'paused'", "sink"])
-    func nothingIsGivenUpForWhatCanNotRun(_ reason: String) async throws {
+    func nothingIsGivenUpForAGroupThatCanNotRun(_ reason: String) async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
             try await fixture.makeGroup(
@@ -218,7 +218,7 @@ import Testing
             case "sink": break
             case "state = 'paused'": _ = try await fixture.store.apply(.pause, to: "urgent", keys: nil)
             default:
-                // It has all the connections that it may have.
+                // The group has all the connections that it may have.
                 #expect(try await fixture.store.preempt().count == 1)
                 #expect(try await scene.yield() == 1)
                 #expect(try await scene.worker.claim(1).map(\.group) == ["urgent"])
@@ -227,7 +227,7 @@ import Testing
         }
     }
 
-    @Test func whatWaitsInTheLaneIsAskedForToo() async throws {
+    @Test func leasesQueuedInTheLaneAreAskedForToo() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene.begin(fixture, lanes: 2, cap: 2)
             try await fixture.run("UPDATE leases SET granted_at = statement_timestamp()")
@@ -242,7 +242,7 @@ import Testing
         }
     }
 
-    @Test func aSmallerCapOfAnOriginActsOnWhatRuns() async throws {
+    @Test func aSmallerCapOfAnOriginEndsRunningLeases() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
             try await fixture.run("UPDATE origins SET max_connections = 1")
@@ -254,7 +254,7 @@ import Testing
         }
     }
 
-    @Test func aSmallerCapOfAGroupActsOnWhatRuns() async throws {
+    @Test func aSmallerCapOfAGroupEndsRunningLeases() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Scene.begin(fixture, lanes: 4, cap: 16, maxConnections: 4)
             try await fixture.run("UPDATE groups SET max_connections = 2")

@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Parallel use of several sources for one file, where their bytes can be told to be the same (range contract, row 30).
+/// Parallel use of several sources for one file, if their bytes are known to be the same (range contract, row 30).
 @Suite struct PullTests {
-    /// A task of so many chunks at `a` and its mirrors, whose first chunk is done and taught a strong ETag.
+    /// A task of `chunks` chunks at `a` and its mirrors, whose first chunk is done and stated a strong ETag.
     private func begin(
         _ fixture: StoreFixture, chunks: Int64 = 20, origins: [String] = ["a", "b"], etag: String = "\"strong\""
     ) async throws -> TestWorker {
@@ -17,7 +17,7 @@ import Testing
         return worker
     }
 
-    /// How many of the leases go to each source.
+    /// The number of leases per source.
     private func shares(_ leases: [GrantedLease]) -> [Int32: Int] {
         Dictionary(leases.map { ($0.source, 1) }, uniquingKeysWith: +)
     }
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func whatAMirrorHasNoRoomForGoesToTheOthers() async throws {
+    @Test func chunksBeyondAMirrorsCapGoToTheOthers() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture, origins: ["a", "b", "c"])
             try await fixture.run("UPDATE origins SET max_connections = 2 WHERE key = 'http://a.test:80'")
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func capsOfGroupsHoldWhereMirrorsShare() async throws {
+    @Test func capsOfGroupsHoldAcrossMirrors() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture)
             try await fixture.run("UPDATE groups SET max_connections = 5")
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsPulledWhereContentCanNotBeTold() async throws {
+    @Test func nothingIsPulledWithoutAStrongValidator() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture, etag: "W/\"weak\"")
             #expect(shares(try await worker.claim(30)) == [0: 16])
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func whatFailedSomewhereStaysWhereItWasPut() async throws {
+    @Test func chunkThatFailedIsNotPulled() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture, chunks: 3)
             try await fixture.run("UPDATE ready_chunks SET attempts = 1 WHERE first = 100")
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func mirrorsOfOtherFilesOfTheGroupGoOnBesideIt() async throws {
+    @Test func groupsWithoutMirrorsAreServedBesideMirrors() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture)
             _ = try await fixture.store.group("g")

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Origins that refuse files of which nothing has come by 400, 403 or 404: since they have too much to do, or since the files are not there (range
+/// Origins that refuse unknown files by 400, 403 or 404, either because they are overloaded or because the files don't exist (range
 /// contract, rows 24 and 26).
 @Suite struct RefusalTests {
     /// How many leases origin `a` may have now; the cap of the small policy is 16.
@@ -11,7 +11,7 @@ import Testing
         try await fixture.value("SELECT allowed_connections(o, 16) FROM origins o WHERE key = 'http://a.test:80'")
     }
 
-    /// It serves them when there is less to do, as origins do that limit in this way.
+    /// The origin serves the files when it has less to do, as origins do that limit in this way.
     @Test(arguments: [400, 403, 404]) func fileThatIsRefusedBesideOthersIsTriedAgainWithFewer(status: Int) async throws
     {
         try await StoreFixture.run { fixture in
@@ -22,7 +22,7 @@ import Testing
             #expect(try await allowed(fixture) == 8)
             try await worker.finishAll(Array(leases[2...]))
             try await fixture.check()
-            // Nobody is left beside which this one could be too much: the lanes that were there may have gone just now.
+            // No other lease is left beside which this one could be too much; but the other lanes may just have ended.
             try await fixture.passBackoffs()
             let again = try await worker.claim(1)
             try await worker.refuse(again[0], status)
@@ -37,9 +37,9 @@ import Testing
         }
     }
 
-    /// As any answer is: a connection that ends is a limit at once.
-    /// Three that are not found for good say what it means there; ten thousand dead links cost no more than that.
-    @Test(arguments: [400, 403, 404]) func filesThatAreRefusedForGoodAreBelievedAndSoAreTheNext(
+    /// A connection that ends is taken for a limit at once; a status is not. Three files that stay refused show what the status
+    /// means at this origin; ten thousand dead links then cost no further tries.
+    @Test(arguments: [400, 403, 404]) func threeFinalRefusalsMakeTheNextOnesFinalAtOnce(
         status: Int
     ) async throws {
         try await StoreFixture.run { fixture in
@@ -49,7 +49,7 @@ import Testing
             for lease in leases[..<3] { try await worker.refuse(lease, status) }
             var tries = 3
             while try await fixture.store.group("g").tasks[.failed, default: 0] < 3 {
-                // The other one may take all that is allowed by now, and goes on.
+                // The remaining lease may use all of the allowance by now, and goes on.
                 try await fixture.run("UPDATE origins SET learned_at = statement_timestamp() - interval '10 s'")
                 try await fixture.passBackoffs()
                 for lease in try await worker.claim(3) {
@@ -67,8 +67,8 @@ import Testing
         }
     }
 
-    /// The worker has asked for a file that was served in turns with the one that is refused (adr/0033).
-    @Test(arguments: [400, 403, 404]) func whatAWitnessShowsIsBelievedAtOnce(status: Int) async throws {
+    /// The worker alternates requests for a file that was served and for the refused one: the served file is the witness (adr/0033).
+    @Test(arguments: [400, 403, 404]) func resultOfAWitnessIsBelievedAtOnce(status: Int) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             var worker = try await fixture.makeWorker()
@@ -76,7 +76,7 @@ import Testing
             try await worker.refuse(leases[0], status, isLimit: false)
             #expect(try await fixture.store.task(leases[0].key, of: "g").state == .failed)
             #expect(try await allowed(fixture) == 16, "it was no limit")
-            // What such refusals took before is given back, as long as none was seen to be a limit.
+            // What earlier refusals of this kind took is given back, as long as none was shown to be a limit.
             try await fixture.run(
                 "UPDATE origins SET learned = 1, learned_at = statement_timestamp(), limited_with = \(Int32(status))")
             #expect(try await allowed(fixture) == 1)
@@ -85,7 +85,7 @@ import Testing
             try await worker.refuse(leases[1], status, isLimit: true)
             #expect(try await fixture.store.task(leases[1].key, of: "g").state == .queued)
             #expect(try await allowed(fixture) == 8)
-            // Alone, an origin that refuses what it has served is tried again as one that is overloaded.
+            // An origin that refuses a file on its own, after having served it, is retried like an overloaded one.
             try await worker.finishAll([leases[2]])
             try await fixture.passBackoffs()
             try await worker.refuse(try #require(try await worker.claim(1).first), status, isLimit: true)
@@ -97,8 +97,8 @@ import Testing
         }
     }
 
-    /// So it is with a status that is no limit elsewhere, and was one here.
-    @Test func whatAWitnessShowsIsBelievedOfAnyStatus() async throws {
+    /// The same holds for a status that is usually no limit, but was one here.
+    @Test func resultOfAWitnessIsBelievedForAnyStatus() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             var worker = try await fixture.makeWorker()
@@ -112,8 +112,8 @@ import Testing
         }
     }
 
-    /// What serves nobody has no limit, as far as one worker sees: others may be served.
-    @Test(arguments: [false, true]) func refusalOfAnOriginThatServesNobodyIsForItsFile(isShared: Bool) async throws {
+    /// An origin that serves this worker nothing shows it no limit; but other workers may be served.
+    @Test(arguments: [false, true]) func refusalOfAnOriginThatServesNothingIsForItsFile(isShared: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
             var worker = try await fixture.makeWorker()
@@ -123,13 +123,13 @@ import Testing
             try await worker.refuse(leases[0], 404, isUnserved: true)
             let state = try await fixture.store.task(leases[0].key, of: "g").state
             #expect(state == (isShared ? .queued : .failed))
-            // Nothing is taken from the allowance for it.
+            // The allowance is not reduced for it.
             if !isShared { #expect(try await allowed(fixture) == 16) }
             try await fixture.check()
         }
     }
 
-    /// It has served something a moment ago: that may be all that it serves for now.
+    /// The origin has served something a moment ago: that may be all that it serves for now.
     @Test func refusalOfAnOriginThatHasJustServedMayBeForALimit() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    /// A file of which other chunks come is there, whatever the status says.
+    /// A file whose other chunks are served exists, whatever the status says.
     @Test(arguments: [405, 410, 451], [true, false]) func refusalOfAChunkBesideOthersOfTheFileIsNotForTheFile(
         status: Int, isServed: Bool
     ) async throws {
@@ -163,8 +163,8 @@ import Testing
         }
     }
 
-    /// A directory may have a limit whose connections another worker has: this one is served nothing of it, and sees no limit.
-    @Test(arguments: [true, false]) func whatAWitnessShowsIsDoubtedWhereAnotherWorkerIsServed(
+    /// A directory may have a limit that another worker uses up: this worker is then served nothing of it, and can't see the limit.
+    @Test(arguments: [true, false]) func resultOfAWitnessIsDoubtedIfAnotherWorkerIsServed(
         isServed: Bool
     ) async throws {
         try await StoreFixture.run { fixture in
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func fileThatAMirrorDoesNotHaveIsNoSign() async throws {
+    @Test func fileMissingAtAMirrorIsNoSignOfALimit() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, origins: ["a", "b"]))
             var worker = try await fixture.makeWorker()
@@ -197,8 +197,8 @@ import Testing
         }
     }
 
-    /// Nothing else was asked of the origin, ever.
-    @Test func fileThatIsNotFoundAloneIsBelievedAtOnce() async throws {
+    /// Nothing else was ever requested of the origin.
+    @Test func loneNotFoundIsBelievedAtOnce() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -207,8 +207,8 @@ import Testing
         }
     }
 
-    /// What one status means says nothing of another one: an origin may lack files, and limit by 403.
-    @Test func whatIsKnownOfAStatusIsNotSaidOfAnotherOne() async throws {
+    /// One status's meaning says nothing about another's: an origin may lack files, and limit by 403.
+    @Test func knownMeaningOfAStatusDoesNotApplyToAnother() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             var worker = try await fixture.makeWorker()
@@ -228,9 +228,9 @@ import Testing
         }
     }
 
-    /// As where tokens have expired in the middle of a list: 401 says so itself, and the others are borne for as long as limits are set.
+    /// Tokens may expire in the middle of a list. A 401 says so itself; the other statuses are tolerated for as long as rate limits last.
     @Test(arguments: [(401, 4, 6), (403, 9, 11)] as [(Int, Int32, Int32)])
-    func statusThatWasALimitIsNoneWhenNothingHasComeForLong(status: Int, soon: Int32, late: Int32) async throws {
+    func statusThatWasALimitIsNoneAfterALongSilence(status: Int, soon: Int32, late: Int32) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
             var worker = try await fixture.makeWorker()
@@ -250,7 +250,7 @@ import Testing
             let second = try #require(try await worker.claim().first)
             try await worker.refuse(second, status)
             #expect(try await fixture.store.task(second.key, of: "g").state == .failed)
-            // What has waited is tried again at once, by as many as before, and believed.
+            // The waiting task is tried again at once, with the full allowance, and its refusal is believed.
             #expect(try await allowed(fixture) == 16)
             _ = try await fixture.store.promoteDueChunks()
             for lease in try await worker.claim(2) { try await worker.refuse(lease, status) }
@@ -260,8 +260,8 @@ import Testing
         }
     }
 
-    /// It has a limit for so many seconds, and may count the requests that it refuses.
-    @Test func originThatRefusesWhileNothingElseIsAskedThereIsLeftAlone() async throws {
+    /// The origin may have a rate limit per time, and may count refused requests too.
+    @Test func originThatRefusesALoneRequestRests() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
             var worker = try await fixture.makeWorker()
@@ -283,8 +283,8 @@ import Testing
         }
     }
 
-    /// A burst of them is one statement, and each is dealt with as if it had come alone.
-    @Test func manyRefusalsAreDealtWithTogether() async throws {
+    /// A burst of refusals is one statement; each is handled as if it had come alone.
+    @Test func manyRefusalsAreHandledTogether() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(12))
             var worker = try await fixture.makeWorker()
@@ -297,7 +297,7 @@ import Testing
                     kind: lease.key == leases[3].key ? .timeout : .notFound, detail: lease.key, source: 0,
                     status: lease.key == leases[3].key ? nil : 404, random: 0.5)
             }
-            // One of them comes twice, as a sync may that was repeated.
+            // One failure is repeated, as in a repeated sync.
             try await fixture.store.report(failed: failures + [failures[0]])
             try await fixture.check()
             let group = try await fixture.store.group("g")
@@ -309,8 +309,8 @@ import Testing
         }
     }
 
-    /// A lane whose leases were granted together goes through them one by one: that of the next one is no other transfer.
-    @Test func originThatRefusesTheOnlyLaneIsLeftAlone() async throws {
+    /// A lane whose leases were granted together works through them one by one: the lane of the next lease is no other transfer.
+    @Test func originThatRefusesTheOnlyLaneRests() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, size: 10))
             var worker = try await fixture.makeWorker()

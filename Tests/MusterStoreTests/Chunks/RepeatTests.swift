@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Tasks that ask for the same at the same time: one of them is fetched, the others wait for its file, and never for ever (I14).
+/// Tasks that request the same at the same time: one is fetched, and the others wait for its file, but never for ever (I14).
 @Suite struct RepeatTests {
-    /// A group with tasks for `http://a.test/same`, unless they have another URL.
+    /// A group with tasks for `http://a.test/same`, unless `urls` has another URL for the key.
     private func makeGroup(
         _ name: String, _ keys: [String] = ["t"], on fixture: StoreFixture, priority: Int32 = 0, reuses: Bool = true,
         rate: Int64? = nil, urls: [String: String] = [:]
@@ -31,12 +31,12 @@ import Testing
         ])
     }
 
-    /// Leases by `group/key`.
+    /// The paths of the fetch leases (`group/key`), sorted.
     private func paths(_ leases: [GrantedLease]) -> [String] {
         leases.filter { $0.kind == .fetch }.map(\.path).sorted()
     }
 
-    @Test func laterTaskWaitsAndIsGivenTheFile() async throws {
+    @Test func laterTaskWaitsAndReusesTheFile() async throws {
         try await StoreFixture.run { fixture in
             try await makeGroup("first", on: fixture)
             try await makeGroup("second", on: fixture)
@@ -49,7 +49,7 @@ import Testing
             #expect(record.chunks.waiting == 1 && record.chunks.dueAt == nil)
             let putOff = try await fixture.store.explanation(of: "second").putOff
             #expect(putOff.awaiting == 1 && putOff.fetching == 0 && putOff.awaited == record.chunks.awaited)
-            // It waits through sweeps and claims as long as that one gets on.
+            // The task waits through sweeps and claims as long as the first one makes progress.
             _ = try await fixture.store.promoteDueChunks()
             #expect(try await fixture.store.releaseRepeats() == 0)
             #expect(try await worker.claim(8).isEmpty)
@@ -61,8 +61,8 @@ import Testing
         }
     }
 
-    /// A file of several chunks is under way between its leases too, until it stands.
-    @Test func waitLastsUntilTheFileStands() async throws {
+    /// A file of several chunks counts as under way between its leases too, until it is in place.
+    @Test func waitLastsUntilTheFileIsInPlace() async throws {
         try await StoreFixture.run { fixture in
             try await makeGroup("first", on: fixture)
             try await makeGroup("second", on: fixture)
@@ -71,7 +71,7 @@ import Testing
             try await worker.learn(first, size: 250)
             try await worker.done(first)
             #expect(try await fixture.store.task("t", of: "first").state == .queued)
-            // Now there is room for all, and the rest of the first one goes before.
+            // Now there is room for all, and the rest of the first task goes first.
             let rest = try await worker.claim(8)
             #expect(paths(rest) == ["first/t", "first/t"])
             #expect(try await fixture.store.releaseRepeats() == 0)
@@ -92,13 +92,13 @@ import Testing
         }
     }
 
-    /// What can become of the task that others wait for.
+    /// The possible ends of the task that others wait for.
     enum End: CaseIterable, Sendable {
         case failed, paused, cancelled, removed, released, died, stalled, windowClosed
     }
 
     @Test(arguments: End.allCases)
-    func whereTheFirstDoesNotGetOnAnotherIsFetched(end: End) async throws {
+    func anotherTaskIsFetchedIfTheFirstMakesNoProgress(end: End) async throws {
         try await StoreFixture.run { fixture in
             for name in ["first", "second", "third"] { try await makeGroup(name, on: fixture) }
             var worker = try await fixture.makeWorker()
@@ -116,26 +116,26 @@ import Testing
             }
             if end == .died { worker = try await fixture.makeWorker("other") }
             if end == .failed {
-                // A 404 may pass: the task is not under way, and nobody waits for its next try.
+                // A 404 may pass: the task is not under way, and no task waits for its next try.
                 let state = try await fixture.store.task("t", of: "first").state
                 #expect(state == .failed || state == .queued)
             }
             #expect(try await fixture.store.releaseRepeats() == 2)
             let next = try await worker.claim(8).filter { $0.kind == .fetch }
-            // One of the rest is fetched, without a file to ask about, and the others wait for it.
+            // One of the other tasks is fetched, without a file to revalidate; the rest wait for it.
             #expect(next.count == 1 && next[0].have == nil, "\(next.map(\.path))")
             try await fixture.check()
             try await finish(next[0], worker)
             #expect(try await fixture.store.releaseRepeats() >= 1)
-            // Who died over it fetches: that may have been the file's fault.
+            // A task whose session died fetches without reuse: the file may have caused the death.
             let rest = try await worker.claim(8).filter { $0.kind == .fetch }
             #expect(rest.allSatisfy { $0.have != nil || end == .died && $0.path == "first/t" })
             try await fixture.check()
         }
     }
 
-    /// An origin that states nothing makes files that nobody can ask about: the others don't queue up behind each other.
-    @Test func whoWaitedInVainWaitsNoMore() async throws {
+    /// Files of an origin that states no validator can't be revalidated: the other tasks must not wait for each other in turn.
+    @Test func taskThatWaitedForAnUnusableFileDoesNotWaitAgain() async throws {
         try await StoreFixture.run { fixture in
             for name in ["first", "second", "third"] { try await makeGroup(name, on: fixture) }
             var worker = try await fixture.makeWorker()
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func repeatsDoNotHoldUpWhatComesAfterThem() async throws {
+    @Test func repeatsDoNotBlockTasksBehindThem() async throws {
         try await StoreFixture.run { fixture in
             try await makeGroup("g", ["a", "b", "c", "d"], on: fixture, urls: ["d": "http://a.test/other"])
             var worker = try await fixture.makeWorker()
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func nobodyWaitsWhereThatCouldTakeLonger() async throws {
+    @Test func noTaskWaitsIfThatCouldTakeLonger() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await makeGroup("idle", on: fixture, priority: -1)

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What reports make of chunks and tasks.
+/// How reports change chunks and tasks.
 @Suite struct ReportTests {
     @Test func plannedTaskGoesFromLeaseToFile() async throws {
         try await StoreFixture.run { fixture in
@@ -17,7 +17,7 @@ import Testing
             let rest = try await worker.claim(10).sorted { $0.start < $1.start }
             #expect(rest.map(\.start) == [100, 200] && rest.map(\.end) == [200, 250])
             #expect(rest.allSatisfy { $0.isPlanned && $0.representation.size == 250 })
-            // Learned twice is learned once.
+            // A repeated report of what was learned changes nothing.
             #expect(try await worker.learn(first, size: 999))
             for lease in rest + [first] {
                 #expect(try await fixture.store.task("t", of: "g").state == .active)
@@ -62,7 +62,7 @@ import Testing
             #expect(new.name.chunk == old.name.chunk && new.name.epoch > old.name.epoch)
 
             let before = try await StoreText.lines(fixture)
-            // By the session that is over, and by one that never had it.
+            // By the expired session, and by one that never held the lease.
             for worker in [first, second] {
                 #expect(try await worker.progress(old, to: 50) == false)
                 #expect(try await worker.learn(old, size: 70) == false)
@@ -72,7 +72,7 @@ import Testing
                 try await worker.fail(old, .storage)
                 try await worker.restart(old)
             }
-            // Under the right epoch, but by another session.
+            // Under the current epoch, but by another session.
             #expect(try await first.progress(new, to: 50) == false)
             try await first.done(new)
             try await first.finish(new, size: 80)
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func twoReportsAboutOneLeaseInOneBatchAreBothHeld() async throws {
+    @Test func severalReportsOnOneLeaseInABatchKeepTheFurthestOffset() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)])
             var worker = try await fixture.makeWorker()
@@ -150,11 +150,11 @@ import Testing
         }
     }
 
-    /// The measure of what comes later (row 27) is a content with a validator, or a large one: a small page can be of any size.
+    /// Later content is compared with content that had a validator, or was large (row 27): an error page has any small size.
     @Test(
         arguments: [(65_536, nil, nil), (65_536, "\"1\"", 65_536), (65_537, nil, 65_537)] as [(Int64, String?, Int64?)]
     )
-    func smallContentWithoutValidatorIsNoMeasureOfTheNext(size: Int64, etag: String?, kept: Int64?) async throws {
+    func smallContentWithoutAValidatorIsNotComparedWithTheNext(size: Int64, etag: String?, kept: Int64?) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -165,8 +165,8 @@ import Testing
         }
     }
 
-    /// So is a small one that broke off, before its first byte as well: it was no page.
-    @Test(arguments: [20_000, 0] as [Int64]) func smallContentThatBreaksOffIsAMeasureOfTheNext(
+    /// Small content that broke off counts too, even if it did so before its first byte: it was no error page.
+    @Test(arguments: [20_000, 0] as [Int64]) func smallContentThatBreaksOffIsComparedWithTheNext(
         at offset: Int64
     ) async throws {
         try await StoreFixture.run { fixture in
@@ -182,8 +182,8 @@ import Testing
         }
     }
 
-    /// It is the task's: a mirror is measured by what another source has shown.
-    @Test func whatASourceHasShownIsAMeasureOfItsMirrors() async throws {
+    /// The earlier version belongs to the task: a mirror is compared with what another source stated.
+    @Test func contentOfASourceIsComparedWithItsMirrors() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
             var worker = try await fixture.makeWorker()
@@ -194,7 +194,7 @@ import Testing
             let next = try #require(try await worker.claimWork().first)
             #expect(next.source != first.source)
             #expect(next.earlier == EarlierVersion(source: first.source, size: 60_000, etag: "W/\"v\""))
-            // What is less there is doubted, and asked of the first one again.
+            // Smaller content from the mirror is doubted, and the first source is asked again.
             try await worker.fail(next, .network, status: 200)
             try await fixture.passBackoffs()
             let last = try #require(try await worker.claimWork().first)
@@ -203,9 +203,9 @@ import Testing
         }
     }
 
-    /// Where no size is stated, what has come is the measure.
+    /// Without a stated size, the number of bytes that arrived is compared.
     @Test(arguments: [(70_000, nil, 70_000), (500, nil, nil), (500, "\"1\"", 500)] as [(Int64, String?, Int64?)])
-    func whatHadComeOfAContentWithoutASizeIsAMeasureOfTheNext(came: Int64, etag: String?, kept: Int64?) async throws {
+    func receivedBytesWithoutASizeAreComparedWithTheNext(came: Int64, etag: String?, kept: Int64?) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -219,9 +219,9 @@ import Testing
         }
     }
 
-    /// The origin tells of a limit by pages. What comes in the place of a version that may be one of them is the file, and no refusal.
+    /// The origin reports its limit by error pages. Content that replaces a version which may be such a page is the file, and not a refusal.
     @Test(arguments: [(nil, "startOver", 2), ("\"1\"", "retry", 1)] as [(String?, String, Int32)])
-    func fileThatComesAfterAPageStartsOver(etag: String?, outcome: String, version: Int32) async throws {
+    func fileThatComesAfterAnErrorPageStartsOver(etag: String?, outcome: String, version: Int32) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             var worker = try await fixture.makeWorker()
@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    @Test func fileThatWasExpectedToBeEmptyIsPlannedAllTheSame() async throws {
+    @Test func fileExpectedToBeEmptyIsPlannedByItsRealSize() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 0)], isSealed: true)
             var worker = try await fixture.makeWorker()

@@ -3,7 +3,8 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Origins that are left alone, since they or an operator asked for that (range contract, row 25): who tries them, and what goes elsewhere meanwhile.
+/// Origins that rest because they or an operator asked for it (range contract, row 25): which lane probes them, and which tasks go
+/// elsewhere meanwhile.
 @Suite struct RestingOriginTests {
     private static var policy: Store.Policy {
         var policy = StoreFixture.smallPolicy
@@ -11,7 +12,7 @@ import Testing
         return policy
     }
 
-    /// Lets the ten seconds pass after which one lane tries an origin.
+    /// Lets the ten seconds pass after which one lane probes an origin.
     private func passTenSeconds(_ fixture: StoreFixture) async throws {
         try await fixture.run(
             """
@@ -26,7 +27,7 @@ import Testing
         _ = try await fixture.store.setOrigin("http://\(host).test:80", pausedUntil: .set(later))
     }
 
-    /// Where the ready chunks of these tasks wait.
+    /// The origins at which the ready chunks wait, by task.
     private func origins(_ fixture: StoreFixture) async throws -> [String] {
         try await fixture.values(
             """
@@ -35,7 +36,7 @@ import Testing
             """)
     }
 
-    @Test func aTransferThatGoesOnDoesNotKeepAnOriginFromBeingTried() async throws {
+    @Test func aRunningTransferDoesNotKeepAnOriginFromBeingProbed() async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup("g", Wanted.many(9, size: 100_000))
             var worker = try await fixture.makeWorker()
@@ -44,9 +45,9 @@ import Testing
             #expect(try await worker.claim(8).isEmpty)
             try await passTenSeconds(fixture)
             let tried = try await worker.claim(8)
-            #expect(tried.count == 1, "one at a time, beside what goes on")
+            #expect(tried.count == 1, "one probe at a time, beside the running transfer")
             #expect(try await worker.claim(8).isEmpty)
-            // What goes on says nothing of the others.
+            // The running transfer says nothing about new requests.
             #expect(try await worker.progress(open[1], to: 70_000))
             try await fixture.store.foldOriginRates()
             #expect(try await worker.claim(8).isEmpty)
@@ -54,8 +55,8 @@ import Testing
         }
     }
 
-    /// A large file takes long, and shows soon that it is served.
-    @Test func aTryOfWhichMuchHasComeEndsTheRest() async throws {
+    /// A large file takes long, but its bytes soon show that the origin serves again.
+    @Test func aProbeThatBringsManyBytesEndsTheRest() async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup("g", Wanted.many(9, size: 100_000))
             var worker = try await fixture.makeWorker()
@@ -72,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func filesOfWhichNothingIsKnownGoToTheirOtherSources() async throws {
+    @Test func unknownFilesGoToTheirOtherSources() async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup(
                 "g",
@@ -101,8 +102,8 @@ import Testing
         }
     }
 
-    /// A few that can't go elsewhere don't keep those behind them.
-    @Test func soManyAreLookedAtAtATimeAndAllInTheEnd() async throws {
+    /// Tasks that can't go elsewhere don't block those behind them.
+    @Test func tasksAreMovedInBatchesUntilAllWereConsidered() async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             let stays = (1...3).map { Wanted("stays\($0)", origins: ["a", "c"]) }
             try await fixture.makeGroup("g", stays + (1...3).map { Wanted("goes\($0)", origins: ["a", "b"]) })
@@ -111,7 +112,7 @@ import Testing
             var moved: [Int64] = []
             for _ in 0..<4 { moved.append(try await fixture.store.leaveRestingOrigins(limit: 2)) }
             #expect(moved == [0, 1, 2, 0])
-            // Those that stayed are looked at again.
+            // The tasks that stayed are considered again.
             try await fixture.run("UPDATE origins SET not_before = NULL WHERE key = 'http://c.test:80'")
             moved = []
             for _ in 0..<3 { moved.append(try await fixture.store.leaveRestingOrigins(limit: 2)) }

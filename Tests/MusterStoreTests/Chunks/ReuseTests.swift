@@ -5,7 +5,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Which files of a sink are named to tasks that ask for the same, and what is recorded of those that were used.
+/// Which files of a sink are offered for reuse to tasks with the same request, and what is recorded when they are used.
 @Suite struct ReuseTests {
     private static let day = "Sun, 01 Mar 2026 12:00:00 GMT"
 
@@ -27,7 +27,7 @@ import Testing
             upload: upload)
     }
 
-    /// Fetches everything that there is in one lease each.
+    /// Fetches everything there is, with one lease per task.
     private func fetch(
         _ worker: inout TestWorker, etag: String? = "\"1\"", isDateStrong: Bool? = nil, crc: UInt32? = 9,
         digests: String = "{}", size: Int64 = 80
@@ -48,7 +48,7 @@ import Testing
         return lease.have
     }
 
-    @Test func fileOfTheSameSourceIsNamedByTheFirstLease() async throws {
+    @Test func firstLeaseNamesAFileOfTheSameSource() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await makeGroup("first", on: fixture)
@@ -58,7 +58,7 @@ import Testing
             try await fixture.run("UPDATE ready_chunks SET deaths = 0")
             try await fetch(&worker, digests: #"{"sha256": "ab"}"#)
             try await makeGroup("second", on: fixture)
-            // The file of the first group was put in place after a lease of it was lost.
+            // The first group's file was put in place even though a lease of it had been lost.
             let lease = try #require(try await worker.claimWork().first)
             let have = try #require(lease.have)
             let known = Representation(size: 80, etag: "\"1\"", lastModified: Self.day, isDateStrong: false)
@@ -75,10 +75,10 @@ import Testing
             try await fixture.check()
             let group = try await fixture.store.group("second")
             #expect(group.state == .succeeded && group.bytesDone == 80 && group.bytesTotal == 80)
-            // Nothing came, so that nobody was faster by it.
+            // No bytes were transferred, so that the measured rate stays zero.
             #expect(group.bytesPerSecond == 0)
             #expect(try await fixture.value("SELECT coalesce(sum(bytes), 0)::bigint FROM origin_flow") == Int64(80))
-            // The origin has served all the same: while it does, nothing else is given up as if it were gone.
+            // The origin has answered nevertheless: while it does, other tasks are not given up as if it were gone.
             #expect(try await fixture.value("SELECT coalesce(sum(answers), 0)::bigint FROM origin_flow") == Int64(2))
             #expect(try await fixture.store.task("t", of: "second").reusedFrom == "first/t")
             #expect(
@@ -89,7 +89,7 @@ import Testing
             #expect(
                 try await fixture.value("SELECT served FROM groups WHERE name = 'second'") - Int64(16_384)
                     < Int64(16_384))
-            // The newest is named from now on; when it is gone, the other one.
+            // From now on the newest file is named; after its deletion, the other one.
             try await makeGroup("third", on: fixture)
             #expect(try await held(&worker)?.path == "second/t")
             _ = try await fixture.store.remove("second", keys: nil, deletingFiles: true)
@@ -99,15 +99,15 @@ import Testing
         }
     }
 
-    /// How a later task, or its group, can be another question than the one that was answered.
+    /// The ways in which a later task or its group may make another request than the earlier one.
     enum Difference: String, CaseIterable, Sendable {
         case url, sink, headers, options, groupOptions, anew, decode, digest, size, names, resolver, off, scheme
-        /// Whether a strong ETag makes it the same question: no other representation of the URL has it.
+        /// Whether a strong ETag makes the requests equivalent: no other representation of the URL has that tag.
         var isSettledByATag: Bool { [.headers, .options, .groupOptions, .anew].contains(self) }
     }
 
     @Test(arguments: Difference.allCases, [true, false])
-    func fileOfAnotherQuestionIsNamedForItsTagAlone(difference: Difference, hasTag: Bool) async throws {
+    func fileOfAnotherRequestIsNamedOnlyForAStrongTag(difference: Difference, hasTag: Bool) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker(sinks: ["sink", "other"])
             let url = difference == .scheme ? "ftp://a.test/same" : "http://a.test/same"
@@ -134,13 +134,13 @@ import Testing
         }
     }
 
-    /// What an earlier file must have for it to be asked about, and be checked.
+    /// What an earlier file may lack that is needed to revalidate and check it.
     enum Lack: CaseIterable, Sendable {
         case checksum, validator, bytes, switchedOn, firstSource
     }
 
     @Test(arguments: Lack.allCases)
-    func fileThatCannotBeAskedAboutOrCheckedIsNotNamed(lack: Lack) async throws {
+    func fileThatCannotBeRevalidatedOrCheckedIsNotNamed(lack: Lack) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await makeGroup("first", on: fixture, reuses: lack != .switchedOn)
@@ -150,7 +150,7 @@ import Testing
             case .bytes: try await fetch(&worker, size: 0)
             case .switchedOn: try await fetch(&worker)
             case .firstSource:
-                // Another mirror taught it: its tags mean nothing at the first one.
+                // The version was learned from another mirror, whose tags mean nothing at the first source.
                 try await fixture.run("UPDATE tasks SET source = 1")
                 try await fetch(&worker)
             }
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func strongDateIsEnough() async throws {
+    @Test func strongDateIsEnoughForReuse() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await makeGroup("first", on: fixture)
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test func laterLeasesOfATaskNameNothing() async throws {
+    @Test func laterLeasesOfATaskNameNoFile() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await makeGroup("first", on: fixture)
@@ -178,7 +178,7 @@ import Testing
             try await makeGroup("second", on: fixture)
             let first = try #require(try await worker.claim(1).first)
             #expect(first.have != nil)
-            // The content has changed since: it is planned and fetched as ever.
+            // The content has changed since: the task is planned and fetched as usual.
             try await worker.learn(first, size: 250, etag: "\"2\"")
             let rest = try await worker.claim(8)
             #expect(rest.count == 2 && rest.allSatisfy { $0.have == nil })
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    /// Row 27: what the sink has is the measure of what a mirror brings.
+    /// Row 27: the file in the sink is compared with what a mirror serves.
     @Test func fileIsNamedToTheLeaseOfAMirrorToo() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
@@ -203,7 +203,7 @@ import Testing
         }
     }
 
-    @Test func whoseWorkerDiedIsNamedTheFileOnceMoreAndThenFetches() async throws {
+    @Test func taskWhoseWorkerDiedIsNamedTheFileOnceMoreAndThenFetches() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await makeGroup("first", on: fixture)
@@ -218,7 +218,7 @@ import Testing
         }
     }
 
-    @Test func aFileThatFitsIsFoundBehindManyThatDoNot() async throws {
+    @Test func aMatchingFileIsFoundBehindManyOthers() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             try await makeGroup("first", on: fixture)
@@ -232,7 +232,7 @@ import Testing
         }
     }
 
-    /// What is finished in several chunks is checked as one, by the checksum that its finalizer reports.
+    /// A file that was finished in several chunks is checked as a whole, by the checksum that its finalizer reports.
     @Test func fileOfSeveralChunksIsNamed() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()

@@ -4,9 +4,9 @@ import Testing
 
 @testable import MusterStore
 
-/// A lease whose row can't be read fails alone.
+/// A lease whose row can't be read fails without affecting others.
 @Suite("Leases that can't be read") struct UnreadableLeaseTests {
-    /// What is broken, and where the failure of the task says so.
+    /// Which stored value is broken; the task's failure names it.
     enum Breakage: String, CaseIterable, Sendable {
         case crc, digests
     }
@@ -36,7 +36,7 @@ import Testing
                         == "tasks.stated_digests of task \(bad.task) can't be read as Dictionary<String, String>: /md5 has the wrong type"
                 )
             }
-            // Once it has been put right, the task goes on.
+            // After a repair the task can go on.
             try await fixture.run("UPDATE tasks SET stated_digests = NULL")
             try await fixture.run("UPDATE ready_chunks SET crc = 0")
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func finishedChunkThatIsNoRangeIsRefused() async throws {
+    @Test func finishedChunkWithAnInvalidRangeIsRefused() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()

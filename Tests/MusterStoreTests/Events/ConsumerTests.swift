@@ -4,9 +4,9 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// Named readers, whose places are kept.
+/// Named readers of events, with stored positions.
 @Suite struct ConsumerTests {
-    @Test func placeOnlyMovesForward() async throws {
+    @Test func positionOfAConsumerOnlyMovesForward() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeEvents(3)
             #expect(try await fixture.store.place(of: "c").position == nil)
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func nobodyHasDealtWithWhatIsYetToCome() async throws {
+    @Test func acknowledgementBeyondTheEndIsRefused() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeEvents(3)
             for consumer in ["new", "c"] {
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    /// The database has lost what came last, and gives its positions out again: what was dealt with says nothing of what stands there now.
+    /// The database has lost its last events and assigns their positions again: an old acknowledgement says nothing about the events there now.
     @Test func positionsOfAnotherLogAreRefused() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.pool.withConnection { try await SchemaFence.enter($0) }
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func lateAcknowledgementsInAnyOrderLeaveTheLastPlace() async throws {
+    @Test func acknowledgementsInAnyOrderLeaveTheLastPosition() async throws {
         try await StoreFixture.run(connections: 8) { fixture in
             try await fixture.makeEvents(40)
             var generator = SeededGenerator.forTest()
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func consumersAreBoundedWhenManyComeAtOnce() async throws {
+    @Test func numberOfConsumersIsBoundedUnderConcurrency() async throws {
         try await StoreFixture.run(connections: 8) { fixture in
             try await fixture.makeEvents(1)
             try await fixture.run(
@@ -95,7 +95,7 @@ import Testing
             }
             #expect(try await fixture.value("SELECT count(*) FROM consumers") == Limits.consumers)
             #expect(refused.value == 14)
-            // Who is there already goes on.
+            // Existing consumers go on.
             #expect(try await fixture.store.acknowledge(1, consumer: "c1").position == 1)
         }
     }
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func filterPassesOverWhatIsNotWanted() async throws {
+    @Test func filterSkipsUnwantedEvents() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeEvents(["night-1", "day.1", "night-2", "dayx1"])
             func read(_ groups: String?, _ types: [String] = []) async throws -> [Int64] {

@@ -4,9 +4,9 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// Deliveries: made once, claimed like chunks, tried until they are settled (I9).
+/// Deliveries: created once, claimed like chunks, tried until they are settled (I9).
 @Suite struct DeliveryTests {
-    @Test func subscriptionGetsWhatItWantsFromNowOn() async throws {
+    @Test func subscriptionGetsMatchingEventsFromItsCreationOn() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeEvents(["night-0"])
             try await fixture.subscribe("all")
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func everyEventIsFannedOutOnceByManyAtATime() async throws {
+    @Test func everyEventIsFannedOutOnceUnderConcurrency() async throws {
         try await StoreFixture.run(connections: 10) { fixture in
             for number in 0..<3 { try await fixture.subscribe("s\(number)") }
             let writers = 4
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func nobodyHasMoreThanItsShareUnderWay() async throws {
+    @Test func noSubscriptionHasMoreThanItsShareUnderWay() async throws {
         try await StoreFixture.run(connections: 10) { fixture in
             for number in 0..<3 { try await fixture.subscribe("s\(number)") }
             try await fixture.makeEvents(30)
@@ -80,7 +80,7 @@ import Testing
                 let mine = claimed.filter { $0.subscription == name }.count
                 #expect(mine <= 8)
             }
-            // Whom somebody else had locked just then comes next.
+            // Deliveries that another transaction had locked are claimed next.
             #expect(try await claimed.count + fixture.claim(each: 8).count == 24)
             #expect(try await fixture.claim(each: 8).isEmpty)
             try await fixture.store.settle(claimed[0], as: .delivered(status: 204))
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func claimOfTheDeadComesBackAndCountsNoMore() async throws {
+    @Test func expiredClaimComesBackAndItsResultIsIgnored() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.subscribe()
             try await fixture.makeEvents(1)
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func replayBeginsTheScheduleAnew() async throws {
+    @Test func replayRestartsTheSchedule() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.subscribe()
             try await fixture.makeEvents(2)
@@ -162,7 +162,7 @@ import Testing
             }
             let again = try await fixture.claim()
             #expect(again.map(\.event) == claimed.map(\.event))
-            // An answer to what was under way before the replay does not end the replay.
+            // The result of a try that began before the replay does not end the replay.
             _ = try await fixture.store.replay(delivery: again[0].id)
             #expect(try await !fixture.store.settle(again[0], as: .delivered(status: 200)))
             await #expect(throws: EventRefusal.noSuchDelivery(99)) { try await fixture.store.replay(delivery: 99) }

@@ -4,7 +4,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Every type of event is provoked by real verbs, and its facts are read strictly.
+/// Real verbs produce every type of event, and its payload is decoded strictly.
 @Suite("Facts of events") struct EventPayloadTests {
     private func payloads(_ fixture: StoreFixture) async throws -> [EventPayload] {
         try await fixture.logged.values(
@@ -24,10 +24,10 @@ import Testing
             upload: try await fixture.stage(tasks))
     }
 
-    @Test func everyEventSaysWhatItsTypeHas() async throws {
+    @Test func everyEventHasThePayloadOfItsType() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
-            // A file is there, and with it its group.
+            // Two tasks succeed, and with them their group.
             try await group("good", [Wanted("a"), Wanted("b")], metadata: #"{"n": [1, null]}"#, on: fixture)
             for lease in try await worker.claim(2) {
                 let isReused = lease.key == "b"
@@ -37,14 +37,14 @@ import Testing
                         representation: nil, effectiveURL: nil, crc: 9, reusedFrom: isReused ? "x/a" : nil)
                 ])
             }
-            // Another content than before, which is not there in the end.
+            // The content changes, and is then missing.
             try await group("bad", [Wanted("c")], on: fixture)
             let old = try #require(try await worker.claimWork().first)
             try await worker.learn(old, size: 250)
             try await worker.fail(old, .changed)
             try await fixture.passBackoffs()
             try await worker.refuse(try #require(try await worker.claimWork().first), 410)
-            // A verb fails as well, without an answer.
+            // A failure without an answer of an origin; the group is removed later.
             try await group("poor", [Wanted("d")], on: fixture)
             try await worker.fail(try #require(try await worker.claimWork().first), .storage)
             try await group("unwanted", [Wanted("e")], on: fixture)

@@ -4,9 +4,9 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// The log (I9).
+/// The event log (I9).
 @Suite struct EventTests {
-    @Test func positionsComeWithSequencing() async throws {
+    @Test func positionsAreAssignedBySequencing() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", isSealed: true)
             #expect(try await fixture.store.events(after: 0, limit: 10, group: nil).events.isEmpty)
@@ -17,7 +17,7 @@ import Testing
             let events = stretch.events
             #expect(events.map(\.position) == [1] && stretch.next == 1)
             #expect(events.first?.type == "dev.muster.group.succeeded.v1" && events.first?.subject == "groups/g")
-            // The same bytes whenever it is read.
+            // The data are the same bytes at every read.
             #expect(
                 try await fixture.store.events(after: 0, limit: 10, group: nil).events.map(\.data) == events.map(\.data)
             )
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func readerMissesNothingWhileManyWrite() async throws {
+    @Test func readerMissesNoEventUnderConcurrentWrites() async throws {
         try await StoreFixture.run(connections: 12) { fixture in
             let writers = 8
             let each = 25
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func aFactThatIsWrittenAgainIsLoggedOnce() async throws {
+    @Test func aFactThatIsWrittenTwiceIsLoggedOnce() async throws {
         try await StoreFixture.run { fixture in
             let again: SQL = "SELECT write_event('grp-7-1-failed', 'dev.muster.group.failed.v1', 'g', '{}')"
             for _ in 0..<2 { try await fixture.run(again) }
@@ -88,9 +88,9 @@ import Testing
         }
     }
 
-    @Test func eventIsWrittenWithWhatItIsAbout() async throws {
+    @Test func eventIsRolledBackWithItsTransaction() async throws {
         try await StoreFixture.run { fixture in
-            // An addition that is refused takes the whole transaction back, its events too.
+            // A refused addition rolls the whole transaction back, with its events.
             await #expect(throws: Store.Refusal.self) {
                 try await fixture.makeGroup("g", [Wanted("a", path: "p"), Wanted("b", path: "p")], isSealed: true)
             }

@@ -8,7 +8,7 @@ import Testing
 @Suite struct RetentionTests {
     private static let day = Duration.seconds(86_400)
 
-    @Test func oldEventsGoAndReadersAreTold() async throws {
+    @Test func oldEventsAreDroppedAndLaterReadsOfThemAreRefused() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeEvents(5)
             try await fixture.age(1...3)
@@ -22,12 +22,12 @@ import Testing
             }
             #expect(try await fixture.store.events(after: 3, limit: 10).events.map(\.position) == [4, 5])
             #expect(try await fixture.store.events(after: nil, limit: 10).events.map(\.position) == [4, 5])
-            // A consumer that is new begins there, whatever it says.
+            // A new consumer starts at the oldest event, whatever it acknowledges.
             #expect(try await fixture.store.acknowledge(0, consumer: "c").position == 3)
         }
     }
 
-    @Test func newestEventStaysHoweverOldItIs() async throws {
+    @Test func newestEventIsKeptHoweverOldItIs() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeEvents(3)
             try await fixture.age(1...3)
@@ -38,10 +38,10 @@ import Testing
         }
     }
 
-    @Test func eventsGoInTheOrderOfTheLog() async throws {
+    @Test func eventsAreDroppedInTheOrderOfTheLog() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeEvents(6)
-            // Their clock is that of their transaction's statement, and the log's order that of the commits.
+            // An event's time is that of its statement, but the log's order is that of the commits.
             try await fixture.age(1...2)
             try await fixture.age(4...5)
             #expect(try await fixture.store.dropOldEvents(olderThan: Self.day, limit: 1) == 1)
@@ -51,12 +51,12 @@ import Testing
         }
     }
 
-    @Test func eventThatIsStillToBeDeliveredWaitsForThat() async throws {
+    @Test func eventWithAnOpenDeliveryIsKept() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.subscribe()
             try await fixture.makeEvents(4)
             try await fixture.age(1...4)
-            // Not even known to the subscription yet.
+            // The subscription has no delivery of these events yet.
             #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 0)
             try await fixture.fanOut()
             let claimed = try await fixture.claim()
@@ -65,7 +65,7 @@ import Testing
             try await fixture.store.settle(
                 claimed[1], as: .failed(status: 500, failure: "no", wait: nil, until: nil))
             #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 3)
-            // The first one is delivered; the second one can be replayed, the third is still under way, the fourth is the newest.
+            // The first is delivered, the second can be replayed, the third is under way, the fourth is the newest.
             #expect(try await fixture.positions() == [2, 3, 4])
             await #expect(throws: EventRefusal.gone(oldest: 4)) { try await fixture.store.events(after: 1, limit: 10) }
             #expect(try await fixture.store.settle(claimed[2], as: .delivered(status: 200)))
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func disabledSubscriptionDoesNotHoldUpTheLog() async throws {
+    @Test func disabledSubscriptionDoesNotKeepEvents() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.subscribe()
             try await fixture.makeEvents(2)
@@ -89,7 +89,7 @@ import Testing
             try await fixture.makeEvents(3, "more")
             try await fixture.age(1...4)
             #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 4)
-            // What was waiting for it is given up where people see it, and can be replayed for as long again.
+            // Its pending deliveries become dead, where users see them, and can be replayed for as long again.
             #expect(
                 try await fixture.store.deliveries(state: .dead, subscription: "s", after: 0, limit: 9).map(\.position)
                     == [1, 2])

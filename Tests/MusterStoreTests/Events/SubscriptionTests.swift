@@ -4,13 +4,13 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// Whom events are delivered to.
+/// Subscriptions: their names, secrets, filters and changes.
 @Suite struct SubscriptionTests {
     @Test func nameBelongsToOneSubscription() async throws {
         try await StoreFixture.run { fixture in
             let first = try await fixture.subscribe("s", groups: "a*", types: ["b", "a"])
             #expect(first.groups == "a*" && first.types == ["a", "b"] && first.isEnabled && first.position == 0)
-            // The same again changes nothing (I10); anything else is refused.
+            // The same request again changes nothing (I10); any other is refused.
             #expect(try await fixture.subscribe("s", groups: "a*", types: ["a", "b"]).createdAt == first.createdAt)
             await #expect(throws: EventRefusal.subscriptionExists("s")) { try await fixture.subscribe("s") }
             try await fixture.store.removeSubscription("s")
@@ -21,8 +21,8 @@ import Testing
         }
     }
 
-    /// Who made the secret up is the store, or somebody before it: a repetition brings another one, and the request tells (I10).
-    @Test func repetitionIsGivenTheSecretThatWasMadeForTheRequest() async throws {
+    /// The store or its caller makes the secret up, so that a repetition brings another one; the request's key identifies it (I10).
+    @Test func repeatedCreationReturnsTheSecretOfTheFirst() async throws {
         try await StoreFixture.run { fixture in
             func create(secret: UInt8, key: String?) async throws -> String {
                 let secret = try StoreFixture.secret(secret)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func bothSecretsSignForADay() async throws {
+    @Test func bothSecretsSignForADayAfterARotation() async throws {
         try await StoreFixture.run { fixture in
             let (old, new) = (try StoreFixture.secret(1), try StoreFixture.secret(2))
             try await fixture.subscribe()
@@ -59,7 +59,7 @@ import Testing
             let rest = until.since(try await fixture.store.now())
             #expect(rest > Limits.secretRotation - .seconds(60) && rest <= Limits.secretRotation)
             #expect(try await secrets() == [new, old])
-            // Repeated, it is no second rotation.
+            // A repeated change is no second rotation.
             #expect(try await fixture.store.change(subscription: "s", change).previousUntil == until)
             #expect(try await secrets() == [new, old])
             try await fixture.run("UPDATE subscriptions SET previous_until = statement_timestamp() - interval '1 s'")
@@ -68,8 +68,8 @@ import Testing
         }
     }
 
-    /// Whichever half fails, or is the last before a crash.
-    @Test(arguments: ["url", "enabled"]) func changeIsMadeAsAWholeOrNotAtAll(column: String) async throws {
+    /// Whichever part of the change fails, or is the last before a crash.
+    @Test(arguments: ["url", "enabled"]) func changeOfASubscriptionIsAtomic(column: String) async throws {
         try await StoreFixture.run { fixture in
             let before = try await fixture.subscribe()
             try await fixture.run(
@@ -105,7 +105,7 @@ import Testing
             let disabled = try await fixture.store.subscription("s")
             #expect(!disabled.isEnabled && disabled.disabledReason == "gone" && disabled.pending == 2)
             #expect(Set(try await fixture.claim().map(\.subscription)) == ["other"])
-            // Its deliveries wait, and those of the time between come once it is enabled.
+            // Its deliveries wait, and events of the meantime follow once it is enabled.
             try await fixture.makeEvents(1, "more")
             try await fixture.fanOut()
             var change = SubscriptionChange()
@@ -118,8 +118,8 @@ import Testing
         }
     }
 
-    /// A thousand subscriptions may be listed at once, and millions of deliveries wait for each.
-    @Test func countsEndWhereAListingWouldTakeLong() async throws {
+    /// A thousand subscriptions may be listed at once, each with millions of waiting deliveries.
+    @Test func countsOfDeliveriesAreCapped() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.subscribe()
             try await fixture.makeEvents(1)
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func receiverThatHasMovedIsNotGone() async throws {
+    @Test func goneOfAnOldURLDoesNotDisableTheSubscription() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.subscribe()
             try await fixture.makeEvents(1)
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func changeOfTheFilterHoldsForWhatComes() async throws {
+    @Test func changedFilterAppliesToLaterEvents() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.subscribe()
             try await fixture.makeEvents(1, "a")

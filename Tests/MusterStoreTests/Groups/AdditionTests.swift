@@ -4,7 +4,7 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// How tasks come in.
+/// How tasks are added to groups.
 @Suite struct AdditionTests {
     @Test func existingKeysChangeNothing() async throws {
         try await StoreFixture.run { fixture in
@@ -15,15 +15,15 @@ import Testing
             #expect(try await fixture.add(Wanted.many(3, size: 90), to: "g") == Addition(added: 1, existing: 2))
             try await fixture.check()
             _ = try await fixture.store.seal("g")
-            // What is known is welcome in a sealed group too.
+            // Known tasks are accepted in a sealed group too.
             #expect(try await fixture.add(Wanted.many(3), to: "g") == Addition(added: 0, existing: 3))
             try await fixture.check()
         }
     }
 
-    /// The name in a URL may be that of many files.
+    /// Different files may have the same name in their URLs.
     @Test(arguments: [nil, "data.csv"] as [String?])
-    func taskWithoutAKeyIsKnownByItsPathAndItsURLs(key: String?) async throws {
+    func taskWithoutAKeyIsIdentifiedByItsPathAndURLs(key: String?) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             func add(_ urls: String...) async throws -> Addition {
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// Two lines that collide.
+    /// Two lines that contradict each other.
     private func lines(_ line: Int64, _ other: Int64, _ url: String, _ otherURL: String) -> Store.Collision {
         Store.Collision(line: line, otherLine: other, url: "http://\(url)", otherURL: "http://\(otherURL)")
     }
@@ -56,7 +56,7 @@ import Testing
     @Test func duplicatesAreNamedByLineAndURL() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
-            // The same twice is the same once.
+            // A repeated identical line counts once.
             #expect(try await fixture.add([Wanted("a"), Wanted("a")], to: "g") == Addition(added: 1, existing: 0))
             await #expect(throws: Store.Refusal.duplicateKey("b", lines(3, 1, "a.test/b", "a.test/b"))) {
                 try await fixture.add([Wanted("b"), Wanted("c"), Wanted("b", path: "elsewhere")], to: "g")
@@ -76,7 +76,7 @@ import Testing
     func aFileThatAnotherLineNeedsAsADirectoryIsRefused(others: Int) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
-            // Names that sort between a path and what lies below it.
+            // Names that sort between a path and the paths below it.
             let harmless =
                 Wanted.many(others, "x/") + ["a!", "a-b", "ab", "b/a"].map { Wanted($0) } + [Wanted("c", path: "a b/c")]
             await #expect(throws: Store.Refusal.nestedPath("a", lines(2, 1, "a.test/a/b/c", "a.test/a"))) {
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func creationIsDoneOnceForARequest() async throws {
+    @Test func creationIsDoneOncePerRequest() async throws {
         try await StoreFixture.run { fixture in
             func create(_ key: String?, _ tasks: [Wanted]) async throws -> GroupRecord {
                 try await fixture.serving(key) {
@@ -146,9 +146,9 @@ import Testing
         }
     }
 
-    /// Also one whose tasks were written as they came, and whatever was added meanwhile.
+    /// The same holds for an upload that was written as it arrived, and whatever was added meanwhile.
     @Test(arguments: [false, true])
-    func repetitionOfAnAdditionIsToldWhatTheFirstOneDid(isWritten: Bool) async throws {
+    func repeatedAdditionGetsTheAnswerOfTheFirst(isWritten: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             func add(_ key: String?) async throws -> Addition {
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func refusedCreationLeavesNothing() async throws {
+    @Test func refusedCreationStoresNothing() async throws {
         try await StoreFixture.run { fixture in
             await #expect(throws: Store.Refusal.duplicatePath("p", lines(2, 1, "a.test/b", "a.test/a"))) {
                 try await fixture.makeGroup("g", [Wanted("a", path: "p"), Wanted("b", path: "p")])
@@ -195,11 +195,11 @@ import Testing
         }
     }
 
-    @Test func uploadThatLostSomeOfItsTasksAddsNone() async throws {
+    @Test func incompleteUploadAddsNoTask() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [])
             let upload = try await fixture.stage(Wanted.many(5), isWritten: true)
-            // What a crash of the database leaves of a table that is not logged, once more has come in.
+            // After a crash of the database an unlogged table holds only the lines that arrived afterwards.
             try await fixture.run("DELETE FROM staged_tasks WHERE line < 4")
             await #expect(throws: Store.Refusal.uploadIncomplete) {
                 try await fixture.store.addTasks(upload, to: "g")
@@ -209,7 +209,7 @@ import Testing
         }
     }
 
-    /// Neither claims nor verbs wait for the tasks of a large addition to be written.
+    /// Neither claims nor verbs wait until the tasks of a large addition are written.
     @Test func tasksAreWrittenWithoutTheLockOfTheirGroup() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
@@ -224,13 +224,13 @@ import Testing
         }
     }
 
-    /// What a verb does to a group while the tasks are written for it holds for them too, as if they had come after it.
+    /// A verb applied to a group while tasks are written for it holds for these too, as if they had been added before it.
     @Test(arguments: ["pause", "seal", "remove"])
-    func verbThatComesWhileTasksAreWrittenHoldsForThem(verb: String) async throws {
+    func verbAppliedWhileTasksAreWrittenHoldsForThem(verb: String) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             let addition = try await fixture.pool.withTransaction { connection in
-                // The verb has its group's lock, and the addition waits for that with its tasks written.
+                // The verb holds the group's lock, and the addition waits for it with its tasks already written.
                 if verb == "seal" {
                     _ = try await connection.query("SELECT seal_group(id)::text FROM groups")
                 } else {
@@ -255,13 +255,13 @@ import Testing
                 #expect(try await fixture.store.group("g").tasks[.paused] == 4)
             }
             try await fixture.check()
-            // What few tasks left behind went with the transaction.
+            // The staged rows of a small addition went with its transaction.
             #expect(try await fixture.value("SELECT count(*) FROM staged_tasks") as Int64 == 0)
         }
     }
 
-    /// Statistics know of an earlier upload alone, as after one that was large. Reading each line for each line would be 90,000.
-    @Test func uploadsThatStatisticsDoNotKnowAreNotReadLineByLine() async throws {
+    /// The statistics know only an earlier upload, as after a large one. Reading every line for every line would be 90,000 reads.
+    @Test func uploadsUnknownToTheStatisticsAreNotReadQuadratically() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             _ = try await fixture.stage(Wanted.many(300, "before"), isWritten: true)

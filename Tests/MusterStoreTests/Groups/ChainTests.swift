@@ -9,7 +9,7 @@ import Testing
         GroupChange(prerequisites: groups.map { GroupPrerequisite(group: $0, on: condition) })
     }
 
-    @Test func aGroupBeginsWhenThoseThatItWaitsForHaveEnded() async throws {
+    @Test func aGroupBeginsWhenItsPrerequisitesAreSatisfied() async throws {
         try await StoreFixture.run { fixture in
             for name in ["a", "b"] { try await fixture.makeGroup(name, [Wanted(name, size: 90)], isSealed: true) }
             let upload = try await fixture.stage([Wanted("c", size: 90)])
@@ -28,14 +28,14 @@ import Testing
                 try await fixture.check()
             }
             #expect(try await worker.claim(9).map(\.path) == ["c"])
-            // What was satisfied once stays so.
+            // A satisfied prerequisite stays satisfied.
             _ = try await fixture.store.reopen("a")
             #expect(try await fixture.store.change("c", Self.after("a", "b")).isHeld == false)
             #expect(try await fixture.store.change("c", Self.after("a", "b", on: .finished)).isHeld)
         }
     }
 
-    @Test func failureLetsThoseBeginThatWaitForAnyEnd() async throws {
+    @Test func failureReleasesOnlyGroupsThatWaitForAnyEnd() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("a", [Wanted("t")], isSealed: true)
             for name in ["well", "anyhow"] { try await fixture.makeGroup(name) }
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func theEndsOfAChainThatAreLostAreFound() async throws {
+    @Test func explanationNamesTheFailedGroupFurtherUpTheChain() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("a", [Wanted("t")], isSealed: true)
             for (name, before) in [("b", "a"), ("c", "b"), ("d", "b")] {
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func circlesAreRefusedWithTheirWay() async throws {
+    @Test func circlesAreRefusedWithTheirPath() async throws {
         try await StoreFixture.run { fixture in
             for name in ["a", "b", "c", "d"] { try await fixture.makeGroup(name) }
             _ = try await fixture.store.change("b", Self.after("a", "d"))
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func groupsThatAreToldAtOnceToWaitForEachOtherMakeNoCircle() async throws {
+    @Test func concurrentChangesOfPrerequisitesMakeNoCircle() async throws {
         try await StoreFixture.run { fixture in
             for name in ["a", "b", "c"] { try await fixture.makeGroup(name) }
             for _ in 0..<20 {
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func whoIsToldToWaitWhileTheOtherEndsDoesNotWaitForEver() async throws {
+    @Test func prerequisiteThatEndsDuringTheChangeStillReleasesTheGroup() async throws {
         try await StoreFixture.run(connections: 6) { fixture in
             for round in 0..<20 {
                 try await fixture.makeGroup("first\(round)")
@@ -157,7 +157,7 @@ import Testing
             await #expect(throws: Store.Refusal.groupInUse("a", by: "b")) {
                 try await fixture.store.remove("a", keys: nil, deletingFiles: false)
             }
-            // Who was cancelled waits no longer.
+            // A cancelled group waits no longer.
             #expect(try await fixture.store.apply(.cancel, to: "b", keys: nil).state == .cancelled)
             try await fixture.store.remove("a", keys: nil, deletingFiles: false)
             _ = try await fixture.store.sweepGroups()
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func whatIsFetchedIsTakenBackWhenItsGroupIsToldToWait() async throws {
+    @Test func leasesAreRecalledWhenTheirGroupGetsAPrerequisite() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("a")
             try await fixture.makeGroup("b", [Wanted("t", size: 90)], isSealed: true)

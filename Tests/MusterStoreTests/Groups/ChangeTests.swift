@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Settings of groups that are changed, and when groups may run.
+/// Changes of group settings, and when groups may run.
 @Suite struct ChangeTests {
     private static let night = GroupWindow(from: "22:00", to: "06:30", timeZone: "Europe/Berlin")
 
@@ -20,7 +20,7 @@ import Testing
             for group in [set, try await fixture.store.change("g", GroupChange())] {
                 #expect(group.priority == 7 && group.weight == 3 && group.maxConnections == 4)
                 #expect(group.bytesPerSecondLimit == 1000 && group.window == Self.night && group.timetable != nil)
-                // A line of the timetable that always holds comes before the limit.
+                // A timetable entry that always applies takes precedence over the limit.
                 #expect(group.bytesPerSecondAllowed == 500)
                 #expect(group.deadlineAt == set.deadlineAt && group.deadlineAction == .continue)
             }
@@ -36,14 +36,14 @@ import Testing
         }
     }
 
-    @Test func theSpeedThatIsShownFollowsALimitAtOnce() async throws {
+    @Test func shownSpeedFollowsALimitAtOnce() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             try await fixture.run("UPDATE groups SET created_at = created_at - interval '1 h', rate_bytes = 4e9")
             #expect(try await fixture.store.group("g").bytesPerSecond > 100_000_000)
             let limited = try await fixture.store.change("g", GroupChange(bytesPerSecond: .set(1_000_000)))
             #expect((1...1_000_000).contains(limited.bytesPerSecond), "\(limited.bytesPerSecond)")
-            // What had come before is told afterwards, of the group and of its file.
+            // Bytes that came before a limit are reported after it: the shown speed of the group and of its file stays below the limit.
             _ = try await fixture.store.change("g", GroupChange(bytesPerSecond: .set(5)))
             _ = try await fixture.add([Wanted("t", size: 90)], to: "g")
             var worker = try await fixture.makeWorker()
@@ -56,13 +56,13 @@ import Testing
         }
     }
 
-    /// Keeps the counters of bytes as they are, however long the test takes.
+    /// Keeps the byte counters from decaying, however long the test takes.
     private static func stopClocks(_ fixture: StoreFixture) async throws {
         try await fixture.run("UPDATE groups SET rate_at = statement_timestamp() + interval '1 h'")
         try await fixture.run("UPDATE leases SET progress_at = statement_timestamp() + interval '1 h'")
     }
 
-    @Test func aSpeedIsForgottenAtAPause() async throws {
+    @Test func speedIsResetByAPause() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)])
             var worker = try await fixture.makeWorker()
@@ -76,14 +76,14 @@ import Testing
         }
     }
 
-    /// The speed of a file is that of the last seconds, as those of groups and origins are, however long it has been on its way.
-    @Test func theSpeedOfAFileIsThatOfTheLastSeconds() async throws {
+    /// A file's speed is that of the last seconds, like those of groups and origins, however long it has been fetched.
+    @Test func speedOfAFileIsThatOfTheLastSeconds() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)])
             var worker = try await fixture.makeWorker()
             let lease = try #require(try await worker.claim().first)
             try await worker.progress(lease, to: 50)
-            // An hour in which it came fast, and then only a little.
+            // An hour of fast progress, and then only a little.
             try await fixture.run(
                 "UPDATE leases SET granted_at = granted_at - interval '1 h', progress_at = progress_at - interval '1 min'"
             )
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func timeZonesThatNobodyKnowsAreRefusedWithTheirPlace() async throws {
+    @Test func unknownTimeZonesAreRefusedWithTheirPointer() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             let window = GroupWindow(from: "22:00", to: "06:00", timeZone: "Europe/Atlantis")
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func closedWindowTakesBackWhatIsFetchedAndKeepsItsBytes() async throws {
+    @Test func closedWindowRecallsLeasesAndKeepsTheirBytes() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 250), Wanted("file", size: 50)], isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -131,7 +131,7 @@ import Testing
             #expect(try await fixture.store.sweepGroups().recalled == 0)
             try await fixture.check()
             #expect(try await worker.progress(lease, to: 80) == false)
-            // What is there is put in place, and nothing is fetched.
+            // A file that is complete is put in place, and nothing is fetched.
             let granted = try await worker.claim(9)
             #expect(granted.map(\.kind) == [.finalize])
             try await fixture.setWindow(of: "g", isOpen: true)

@@ -4,16 +4,16 @@ import MusterStore
 import Synchronization
 import Testing
 
-/// Groups whose own data are in the way: no other group, worker or session suffers from that (I19).
+/// Groups with damaged data of their own: no other group, worker or session suffers from that (I19).
 @Suite struct FlawedGroupTests {
-    /// Two groups of one file each, both of which a worker fetches. The counts of the second don't add up.
+    /// Two groups of one file each, both leased to a worker. The second group's counts don't add up.
     private static func leased(_ fixture: StoreFixture) async throws -> (worker: TestWorker, leases: [GrantedLease]) {
         try await fixture.makeGroup("good", [Wanted("a")], isSealed: true)
         try await fixture.makeGroup("bad", [Wanted("b")], isSealed: true)
         var worker = try await fixture.makeWorker()
         let leases = try await worker.claim(2)
         #expect(leases.count == 2)
-        // It can't be charged anything more.
+        // Any further charge overflows.
         try await fixture.run("UPDATE groups SET served = 9223372036854775807 WHERE name = 'bad'")
         try await fixture.run("UPDATE leases SET charged = 0")
         return (worker, leases)
@@ -27,14 +27,14 @@ import Testing
         try await fixture.run("UPDATE groups SET served = 0 WHERE name = 'bad'")
     }
 
-    @Test func aSweepTakesBackTheLeasesOfOtherGroupsAndNamesTheOneThatItCannot() async throws {
+    @Test func sweepPutsBackLeasesOfOtherGroupsAndNamesTheStuckGroup() async throws {
         try await StoreFixture.run { fixture in
             let (worker, _) = try await Self.leased(fixture)
             let swept = try await fixture.expire(worker.session)
             #expect(swept.sessions == 1 && swept.leases == 1 && swept.stuck == ["bad"])
             #expect(try await Self.leasedGroups(fixture) == ["bad"])
             #expect(try await fixture.store.group("good").tasks[.queued] == 1)
-            // Once it has been put right, it goes on.
+            // After the repair the group goes on.
             try await Self.mend(fixture)
             let again = try await fixture.store.sweepSessions()
             #expect(again.leases == 1 && again.stuck.isEmpty)
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// What is stuck is told of by name.
+    /// Collects the names of stuck groups that the store reports.
     private final class Stuck: Sendable {
         private let names = Mutex<[String]>([])
 
@@ -54,7 +54,7 @@ import Testing
     @Test func tasksOfOtherGroupsFailInTime() async throws {
         try await StoreFixture.run { fixture in
             _ = try await Self.leased(fixture)
-            // As many of the flawed one as a transaction takes, and these first.
+            // As many tasks of the flawed group as one transaction takes, and these come first.
             try await fixture.run(
                 """
                 UPDATE tasks t SET time_limit = '1 h', deadline_at = statement_timestamp()
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func otherGroupsEndInTime() async throws {
+    @Test func deadlinesOfOtherGroupsAreApplied() async throws {
         try await StoreFixture.run { fixture in
             _ = try await Self.leased(fixture)
             try await fixture.run(
@@ -87,7 +87,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("bad", isSealed: true)
             try await fixture.makeGroup("good", isSealed: true)
-            // Neither waits for anything any more; the counts of one are more than its event can say.
+            // Neither group waits for anything any more; the flawed one's counts overflow in its event.
             try await fixture.run("UPDATE groups SET state = 'sealed', held = true, finished_at = NULL")
             try await fixture.run("UPDATE groups SET succeeded = 9223372036854775807, failed = 1 WHERE name = 'bad'")
             let stuck = Stuck()
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func whatIsWishedOfOtherGroupsIsDone() async throws {
+    @Test func wishesForOtherGroupsAreApplied() async throws {
         try await StoreFixture.run { fixture in
             _ = try await Self.leased(fixture)
             try await fixture.run(
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func aSyncThatRepairsIsAnswered() async throws {
+    @Test func aSyncThatRepairsOtherGroupsIsAnswered() async throws {
         try await StoreFixture.run { fixture in
             var (worker, _) = try await Self.leased(fixture)
             let renewed = try #require(try await worker.sync(settled: 1, held: []))
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func aSessionThatIsClosedIsOver() async throws {
+    @Test func aClosedSessionEndsDespiteAStuckGroup() async throws {
         try await StoreFixture.run { fixture in
             let (worker, _) = try await Self.leased(fixture)
             try await fixture.store.closeSession(worker.session)
@@ -162,9 +162,9 @@ import Testing
         ("timetable", #"[{"from": "00:00", "to": "00:01", "timeZone": "Nowhere/Atlantis", "bytesPerSecond": 1}]"#),
         ("window_zone", "Nowhere/Atlantis"),
     ])
-    func aGroupWhoseHoursCannotBeReadWaitsAndOthersGoOn(_ column: String, _ text: String) async throws {
+    func aGroupWithUnreadableHoursWaitsAndOthersGoOn(_ column: String, _ text: String) async throws {
         try await StoreFixture.run { fixture in
-            // It would be the first to be served.
+            // The flawed group would be served first.
             try await fixture.makeGroup("bad", [Wanted("b")], priority: 1, isSealed: true)
             try await fixture.makeGroup("good", [Wanted("a")], isSealed: true)
             if column == "timetable" {

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Groups whose time is over, by the database's clock (I11).
+/// Groups whose deadline has passed, by the database's clock (I11).
 @Suite struct GroupDeadlineTests {
     private static func pass(_ group: String, _ action: DeadlineAction, _ fixture: StoreFixture) async throws {
         _ = try await fixture.store.change(
@@ -11,9 +11,9 @@ import Testing
         try await fixture.run("UPDATE groups SET deadline_at = '-infinity' WHERE name = \(group)")
     }
 
-    @Test func whatIsNotFinishedFailsAndTheGroupEnds() async throws {
+    @Test func unfinishedTasksFailAndTheGroupEnds() async throws {
         try await StoreFixture.run { fixture in
-            // Tasks of every state, in a group that is open still.
+            // Tasks of every state, in a group that is still open.
             try await fixture.makeGroup("g", Wanted.many(6, size: 90))
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
@@ -34,7 +34,7 @@ import Testing
             #expect(try await worker.claim(9).isEmpty)
             try await fixture.check()
 
-            // A retry goes on with what is there, and has all of the time again.
+            // A retry keeps what was fetched, and starts the time limit again.
             let again = try await fixture.store.apply(.retry, to: "g", keys: nil)
             let now = try await fixture.store.now()
             #expect(again.generation == 2 && !again.isOverdue && again.bytesDone == 220)
@@ -46,9 +46,9 @@ import Testing
         }
     }
 
-    /// More might have come, had the client that adds them not died.
+    /// More tasks might have come if the client that adds them had not died.
     @Test(arguments: [0, 2])
-    func aGroupThatWasStillOpenHasNotSucceeded(tasks: Int) async throws {
+    func aGroupThatIsStillOpenAtItsDeadlineFails(tasks: Int) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", tasks == 0 ? [] : Wanted.many(tasks, size: 90))
             var worker = try await fixture.makeWorker()
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func aGroupThatGoesOnSaysSoOnce() async throws {
+    @Test func aGroupThatGoesOnAfterItsDeadlineReportsItOnce() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
             var worker = try await fixture.makeWorker()

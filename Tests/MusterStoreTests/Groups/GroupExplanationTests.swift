@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What the store knows of why a group is not done.
+/// Why a group is not done, as the store explains it.
 @Suite struct GroupExplanationTests {
-    @Test func countsWhatIsLeasedReadyAndPutOff() async throws {
+    @Test func explanationCountsLeasedReadyAndWaitingChunks() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup(
                 "g", Wanted.many(150, "a", size: 90, origins: ["a"]) + Wanted.many(3, "b", size: 250, origins: ["b"]))
@@ -24,7 +24,7 @@ import Testing
             #expect((4...5).contains(record.leases.bytesPerSecond))
             #expect(record.putOff.fetching == 1 && record.putOff.dueAt != nil)
             #expect(record.workers.reaching == 1 && record.readyToFinalize == 0)
-            // There are more than are counted.
+            // More chunks are ready than are counted.
             let a = try #require(record.origins.first { $0.origin.key == "http://a.test:80" })
             #expect(
                 a.readyChunks == GroupExplanationRecord.most + 1
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func namesTheWorkersThatHoldSomethingOfItAndWereNotHeardOf() async throws {
+    @Test func groupNamesTheSilentWorkersWithItsLeases() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2, origins: ["a"]))
             try await fixture.makeGroup("h", Wanted.many(1, "h", origins: ["a"]))
@@ -52,11 +52,11 @@ import Testing
             try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '1 h' WHERE worker = 'w3'")
             var names: [String] = []
             for group in ["g", "h"] { names += try await fixture.store.group(group).silent.map(\.name) }
-            #expect(names.sorted() == ["w2", "w3"], "a worker is silent for the group that it holds something of")
+            #expect(names.sorted() == ["w2", "w3"], "a silent worker is named by the group whose lease it holds")
         }
     }
 
-    @Test func whatWorkersSayOfTheirSinkCountsWhileTheyAreThere() async throws {
+    @Test func parkedSinksAreCountedOnlyForPresentWorkers() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(1, origins: ["a"]))
             func count() async throws -> [Int64] {
@@ -69,14 +69,14 @@ import Testing
             }
             #expect(try await count() == [3, 3, 2])
             try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '1 h' WHERE worker = 'w1'")
-            #expect(try await count() == [3, 2, 1], "one is silent")
+            #expect(try await count() == [3, 2, 1], "w1 is silent")
             try await fixture.run("UPDATE sessions SET draining = true WHERE worker = 'w2'")
-            #expect(try await count() == [3, 1, 0], "one leaves")
+            #expect(try await count() == [3, 1, 0], "w2 is draining")
         }
     }
 
-    @Test func sessionsAreJudgedOnceForAPageOfGroups() async throws {
-        // One connection, whose reads are counted as it ends its statements.
+    @Test func sessionsAreReadOnceForAPageOfGroups() async throws {
+        // A single connection, whose reads are counted when its statements end.
         try await StoreFixture.run(connections: 1) { fixture in
             for number in 1...30 { _ = try await fixture.makeWorker("w\(number)") }
             func read(_ groups: Int32) async throws -> Int64 {
@@ -95,12 +95,12 @@ import Testing
             try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '1 h'")
             #expect(try await fixture.store.group("g1").silent.count == 30)
             let one = try await read(1)
-            #expect(one > 0, "what is read is counted at all")
+            #expect(one > 0, "reads are counted at all")
             #expect(try await read(20) == one)
         }
     }
 
-    /// One that brings bytes tells of them every three seconds; one that waits for bytes, four times in the life of its session.
+    /// A worker that receives bytes reports progress every three seconds; one that waits for bytes syncs four times per session TTL.
     @Test func aWorkerThatMissesTwoSyncsIsNamed() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2, origins: ["a"]))
@@ -128,13 +128,13 @@ import Testing
             #expect(try await fixture.store.group("g").areAllSilent)
             try await fixture.makeGroup("idle", Wanted.many(1, "i", origins: ["a"]))
             let idle = try await fixture.store.group("idle")
-            #expect(idle.silent.count == 2, "it waits for the first one that is heard of")
+            #expect(idle.silent.count == 2, "an idle group names all silent workers")
             #expect(try await fixture.store.workers(after: nil, limit: 9).map(\.isSilent) == [true, true])
             #expect(try await fixture.store.task("t1", of: "g").bytesPerSecond == 0)
         }
     }
 
-    @Test func countsWhatIsLeftAtEachOriginAsFarAsItIsFew() async throws {
+    @Test func explanationCountsBytesLeftPerOriginUpToALimit() async throws {
         var policy = StoreFixture.smallPolicy
         policy.fleetRate = 5_000
         try await StoreFixture.run(policy: policy) { fixture in
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func sizesThatNobodyKnowsAreNotThoseOfChunks() async throws {
+    @Test func unknownSizesAreNotTakenFromChunks() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup(
                 "g", [Wanted("known", size: 90), Wanted("unknown"), Wanted("b", origins: ["b"])])
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test func tellsFilesThatWaitToBePutInPlaceAndQuestions() async throws {
+    @Test func explanationCountsFinalizationsAndQuestions() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true, resolver: "{}")
             var worker = try await fixture.makeWorker()
@@ -192,11 +192,11 @@ import Testing
         }
     }
 
-    @Test func costsTheSameForALargeGroup() async throws {
-        // What a connection has read is told by that connection.
+    @Test func explanationCostsTheSameForALargeGroup() async throws {
+        // A single connection, since each connection reports its own reads.
         try await StoreFixture.run(connections: 1) { fixture in
             try await fixture.makeGroup("g", Wanted.many(20, size: 90), isSealed: true)
-            // Twenty thousand tasks and chunks more, as rows alone.
+            // Twenty thousand more tasks and chunks, as plain rows.
             try await fixture.run(
                 """
                 WITH made AS (
@@ -215,7 +215,7 @@ import Testing
         }
     }
 
-    /// Rows of tasks and chunks that were read so far, through an index or not.
+    /// The rows of tasks and chunks read so far, through an index or not.
     private static func reads(_ fixture: StoreFixture) async throws -> Int64 {
         try await fixture.run("SELECT pg_stat_force_next_flush()")
         return try await fixture.value(

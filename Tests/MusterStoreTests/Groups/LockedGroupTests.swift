@@ -4,9 +4,9 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// What is asked of a group, and said of its leases, while another transaction has its row (I19).
+/// Requests to a group, and reports on its leases, while another transaction holds the lock of its row (I19).
 @Suite struct LockedGroupTests {
-    /// Runs a test while the row of a group is locked by somebody who does not let go.
+    /// Runs a test while another transaction holds the lock of a group's row.
     private static func locked(
         _ fixture: StoreFixture, _ group: String = "g", _ body: @Sendable () async throws -> Void
     ) async throws {
@@ -20,7 +20,7 @@ import Testing
         while try await fixture.store.sweepWishes() > 0 {}
     }
 
-    @Test func whatIsAddedToAGroupThatIsRemovedMeanwhileIsRefused() async throws {
+    @Test func additionToAGroupThatIsRemovedMeanwhileIsRefused() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", isSealed: true)
             let upload = try await fixture.stage([Wanted("k")])
@@ -39,13 +39,13 @@ import Testing
         }
     }
 
-    @Test func aCancelIsAnsweredWhileTheGroupIsLockedAndDoneAfterwards() async throws {
+    @Test func aCancelIsAnsweredWhileTheGroupIsLockedAndAppliedAfterwards() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(10), isSealed: true)
             try await Self.locked(fixture) {
                 let group = try await fixture.store.apply(.cancel, to: "g", keys: nil)
                 #expect(group.state == .sealed && group.isCancelling && group.changedTasks == 0)
-                // The sweep leaves it alone, and goes on with others.
+                // The sweep skips the locked group, and goes on with others.
                 #expect(try await fixture.store.sweepWishes() == 0)
             }
             try await Self.sweep(fixture)
@@ -61,7 +61,7 @@ import Testing
         (.cancel, .resume, .cancelled),
         (.pause, .resume, .sealed),
     ])
-    func theStrongerWishHoldsAndOfEqualsTheLast(_ first: TaskVerb, _ second: TaskVerb, _ end: GroupState) async throws {
+    func strongerWishWinsAndOfEqualsTheLast(_ first: TaskVerb, _ second: TaskVerb, _ end: GroupState) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4), isSealed: true)
             try await Self.locked(fixture) {
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func aWishThatWasKeptHoldsAgainstAWeakerOneThatFindsTheGroupFree() async throws {
+    @Test func aStoredWishOutranksAWeakerVerbOnTheUnlockedGroup() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4), isSealed: true)
             try await Self.locked(fixture) { _ = try await fixture.store.apply(.cancel, to: "g", keys: nil) }
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func aRemovalIsAnsweredToo() async throws {
+    @Test func aRemovalIsAnsweredWhileTheGroupIsLocked() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4), isSealed: true)
             try await Self.locked(fixture) {
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func aResumptionOfALargeGroupFollowsAsAWhole() async throws {
+    @Test func aResumptionOfALargeLockedGroupIsAppliedCompletely() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(10), isSealed: true)
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func whatMustBeDoneAtOnceIsRefusedSoon() async throws {
+    @Test func verbsThatCanNotBeDeferredAreRefusedWhileTheGroupIsLocked() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             try await Self.locked(fixture) {
@@ -142,14 +142,14 @@ import Testing
         }
     }
 
-    @Test func aSyncIsRenewedWhateverIsLocked() async throws {
+    @Test func aSyncIsRenewedWhileAGroupIsLocked() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("a")], isSealed: true)
             var worker = try await fixture.makeWorker()
             #expect(try await worker.claim(1).count == 1)
             let locked = worker
             try await Self.locked(fixture) {
-                // It says that it holds nothing: the lease goes back as soon as its group is free.
+                // The worker reports that it holds nothing: its lease is put back as soon as the group is unlocked.
                 var worker = locked
                 try await worker.letGo()
             }
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func leasesOfLockedGroupsAreToldApart() async throws {
+    @Test func leasesOfLockedGroupsAreIdentified() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("a")], isSealed: true)
             try await fixture.makeGroup("h", [Wanted("b")], isSealed: true)

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What groups and tasks say of how they want to be fetched.
+/// Fetch options of groups and tasks.
 @Suite struct OptionTests {
     /// Stages one task.
     private func stage(
@@ -36,8 +36,8 @@ import Testing
         }
     }
 
-    /// Older leases have the old token; that an origin refuses it says nothing of the new one.
-    @Test func aLeaseThatIsRefusedWithOptionsOfBeforeGoesBackAndNothingCounts() async throws {
+    /// Older leases have the old token; its refusal by an origin says nothing about the new one.
+    @Test func refusalOfALeaseWithOldOptionsDoesNotCount() async throws {
         try await StoreFixture.run { fixture in
             let upload = try await stage(fixture)
             _ = try await fixture.store.createGroup(
@@ -52,7 +52,7 @@ import Testing
                 try await fixture.check()
                 #expect(try await fixture.store.task("t", of: "g").attempts == 0)
             }
-            // What is asked in the new way is believed; how contents are decoded stays.
+            // A refusal with the new options counts; the `decode` option can't be changed.
             for _ in 0..<2 {
                 let lease = try #require(try await worker.claim(1).first)
                 #expect(lease.groupOptions == #"{"decode": true, "headers": {"T": "newest"}}"#)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func timeRunsFromTheAdditionAndAnewFromARetry() async throws {
+    @Test func timeLimitRunsFromTheAdditionAndAgainFromARetry() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             _ = try await fixture.store.addTasks(try await stage(fixture, deadline: "2h"), to: "g")

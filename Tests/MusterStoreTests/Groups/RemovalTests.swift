@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What is left to do after a removal that deletes files.
+/// The work that remains after a removal with deletion of files.
 @Suite struct RemovalTests {
     @Test func filesAreLeftUntilAWorkerHasDeletedThem() async throws {
         try await StoreFixture.run { fixture in
@@ -12,7 +12,7 @@ import Testing
             for lease in try await worker.claim(2) { try await worker.finish(lease, size: 90) }
             #expect(try await fixture.store.removal(of: "g") == nil)
             #expect(try await fixture.store.remove("g", keys: nil, deletingFiles: true) == 3)
-            // Only files that were finished count; the workers that could delete them are told.
+            // Only finished files count; the removal states how many workers reach the sink.
             let removal = try #require(try await fixture.store.removal(of: "g"))
             #expect(removal.files == 2 && removal.workersReaching == 1)
             #expect(try await fixture.store.removals(after: nil, limit: 10) == [removal])
@@ -22,7 +22,7 @@ import Testing
             #expect(try await fixture.store.removal(of: "g")?.files == 2)
             try await worker.done(purges[0])
             #expect(try await fixture.store.removal(of: "g")?.files == 1)
-            // Given back, it is still to be done.
+            // A released purge is still to be done.
             try await worker.release(purges[1])
             #expect(try await fixture.store.removal(of: "g")?.files == 1)
             for purge in try await worker.claim(9) { try await worker.done(purge) }
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func whyAFileCanNotBeDeletedIsKeptUntilItIs() async throws {
+    @Test func reasonWhyAFileCanNotBeDeletedIsKeptUntilItIsDeleted() async throws {
         try await StoreFixture.run { fixture in
             let store = fixture.store
             try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)
@@ -45,7 +45,7 @@ import Testing
             var removal = try #require(try await store.removal(of: "g"))
             #expect(removal.files == 2 && removal.failed == 1 && removal.failure == "deleting a: no")
             #expect(try await worker.claim(9).isEmpty)
-            // While it is tried once more, and after it was given back, nothing else is known.
+            // During the next try, and after its release, the last known failure is still reported.
             try await fixture.passBackoffs()
             let again = try #require(try await worker.claim(9).first)
             #expect(try await store.removal(of: "g") == removal)
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func whatBecameOfFilesIsCountedUntilTheNextRemovalOfTheName() async throws {
+    @Test func outcomesOfDeletionsAreCountedUntilTheNextRemovalOfTheName() async throws {
         try await StoreFixture.run { fixture in
             let store = fixture.store
             var worker = try await fixture.makeWorker()
@@ -79,7 +79,7 @@ import Testing
                 // A sync whose answer was lost is repeated (I10).
                 try await worker.done(purge, removed: removed)
             }
-            // Some files are still to be deleted: nothing is forgotten.
+            // Some files are still to be deleted: no outcome is forgotten.
             try await store.beginRemoval(of: "g")
             try await worker.done(purges[3], removed: .deleted)
             #expect(try await store.removalOutcome(of: "g") == RemovalOutcome(deleted: 2, changed: 1, missing: 1))
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func keptFilesAreNothingToWaitFor() async throws {
+    @Test func removalThatKeepsFilesIsOverAtOnce() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("a", size: 90)], isSealed: true)
             var worker = try await fixture.makeWorker()

@@ -4,11 +4,11 @@ import Testing
 
 @testable import MusterStore
 
-/// What is done for a request whose name is known (I10, F7).
+/// Requests with an idempotency key (I10, F7).
 @Suite("Requests that are done once")
 struct RequestTests {
-    /// The transaction itself refuses, however long ago the request was looked at.
-    @Test func nothingIsDoneForARequestThatWasAnsweredMeanwhile() async throws {
+    /// The transaction itself refuses, however long ago the request was checked.
+    @Test func requestThatWasAnsweredMeanwhileHasNoEffect() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2))
             let store = fixture.store
@@ -33,7 +33,7 @@ struct RequestTests {
         }
     }
 
-    @Test func firstAnswerCounts() async throws {
+    @Test func firstAnswerOfARequestIsKept() async throws {
         try await StoreFixture.run { fixture in
             let request = NamedRequest(key: "k", about: "a")
             let answers = [RequestAnswer(status: 201, body: "{}"), RequestAnswer(status: 200, body: "[]")]
@@ -50,8 +50,8 @@ struct RequestTests {
         }
     }
 
-    /// Another coordinator has removed what this one does not find any more, and has not answered yet.
-    @Test func refusalGivesWayToWhatAnotherProcessAnswers() async throws {
+    /// Another coordinator has removed a group that this one no longer finds, and has not answered yet.
+    @Test func refusalGivesWayToTheAnswerOfAnotherProcess() async throws {
         try await StoreFixture.run { fixture in
             let (store, request) = (fixture.store, NamedRequest(key: "k", about: ""))
             let (refusal, answer) = (RequestAnswer(status: 404, body: "{}"), RequestAnswer(status: 200, body: "{}"))
@@ -66,8 +66,8 @@ struct RequestTests {
         }
     }
 
-    /// Also where neither has been answered.
-    @Test func keyIsForOneRequest() async throws {
+    /// A key is refused for another request even while neither has been answered.
+    @Test func keyBelongsToOneRequest() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(1))
             try await fixture.serving("k") { _ = try await fixture.store.apply(.pause, to: "g", keys: nil) }
@@ -82,7 +82,7 @@ struct RequestTests {
 }
 
 extension StoreFixture {
-    /// Does something for a request with a key, or for none.
+    /// Runs `body` as the request with a key, or without a key.
     func serving<Answer: Sendable>(_ key: String?, _ body: () async throws -> Answer) async throws -> Answer {
         guard let key else { return try await body() }
         return try await Store.$request.withValue(NamedRequest(key: key, about: ""), operation: body)

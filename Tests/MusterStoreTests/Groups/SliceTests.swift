@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Verbs on groups that are larger than a slice: three tasks here.
+/// Verbs on groups that are larger than a slice, which is three tasks here.
 @Suite struct SliceTests {
-    /// Two files that are there, two that are being fetched, and six that nobody has begun.
+    /// Two finished files, two with running leases, and six that have not begun.
     private static func makeGroup(_ fixture: StoreFixture, isSealed: Bool = true) async throws -> TestWorker {
         try await fixture.makeGroup("g", Wanted.many(10, size: 90), isSealed: isSealed)
         var worker = try await fixture.makeWorker()
@@ -14,14 +14,14 @@ import Testing
         return worker
     }
 
-    /// Does the first slice of a verb, as a request does that dies after it.
+    /// Applies the first slice of a verb, as a request does that dies after it.
     private static func begin(_ verb: String, _ fixture: StoreFixture) async throws {
         let isDone: Bool = try await fixture.value(
             "SELECT s.is_done FROM groups g, verb_slice(g.id, \(verb), 0, 0, 3) AS s WHERE g.name = 'g'")
         #expect(!isDone)
     }
 
-    /// Lets the sweep go on until nothing is left to do.
+    /// Sweeps until no wish is left.
     private static func sweep(_ fixture: StoreFixture) async throws {
         while try await fixture.store.sweepWishes() > 0 {}
     }
@@ -31,7 +31,7 @@ import Testing
             "SELECT split_part(type, '.', 4) FROM events WHERE type LIKE '%.group.%' ORDER BY position")
     }
 
-    @Test func everyVerbReachesAllOfALargeGroup() async throws {
+    @Test func everyVerbReachesAllTasksOfALargeGroup() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.makeGroup(fixture)
             let paused = try await fixture.store.apply(.pause, to: "g", keys: nil)
@@ -83,12 +83,12 @@ import Testing
         try await StoreFixture.run { fixture in
             _ = try await Self.makeGroup(fixture, isSealed: false)
             try await Self.begin("cancel", fixture)
-            // It has not ended yet, and takes nothing.
+            // The group has not ended yet, and takes no tasks.
             #expect(try await fixture.store.group("g").state == .sealed)
             await #expect(throws: Store.Refusal.groupFinished(newKey: "new", line: 1)) {
                 try await fixture.add([Wanted("new")], to: "g")
             }
-            // Nor can it be taken back.
+            // The cancel can't be undone either.
             for verb in [TaskVerb.pause, .resume] {
                 #expect(try await fixture.store.apply(verb, to: "g", keys: nil).changedTasks == 0)
             }
@@ -105,7 +105,7 @@ import Testing
         try await StoreFixture.run { fixture in
             var worker = try await Self.makeGroup(fixture)
             try await Self.begin("remove_files", fixture)
-            // It is gone for everybody, but has its name still. What succeeds now completes nothing.
+            // The group no longer exists for requests, but keeps its name. Tasks that succeed now complete nothing.
             await #expect(throws: Store.Refusal.noSuchGroup("g")) {
                 try await fixture.store.apply(.cancel, to: "g", keys: nil)
             }
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    /// Who brings a removal to its end.
+    /// What completes a removal.
     enum RemovedBy: Sendable, CaseIterable {
         case sweep, repetition
     }
@@ -139,7 +139,7 @@ import Testing
                 try await Self.begin(first, fixture)
                 let group = try await fixture.store.apply(second, to: "g", keys: nil)
                 #expect(group.tasks[second == .pause ? .paused : .queued] == 8)
-                // The next slice of the first one finds that something else is wished.
+                // The next slice of the first verb finds that another verb has replaced it.
                 let late: Bool = try await fixture.value(
                     "SELECT s.is_done AND s.changed = 0 FROM groups g, verb_slice(g.id, \(first), 1, 0, 3) AS s")
                 #expect(late)
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test func whatComesAfterACancelWaitsForItsEnd() async throws {
+    @Test func verbsAfterACancelCompleteItFirst() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.makeGroup(fixture)
             try await worker.fail(try #require(try await worker.claim().first), .storage)
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func groupThatOthersWaitForIsNotBegunToBeRemoved() async throws {
+    @Test func removalOfAGroupThatOthersWaitForDoesNotBegin() async throws {
         try await StoreFixture.run { fixture in
             _ = try await Self.makeGroup(fixture)
             try await fixture.makeGroup("next")
@@ -182,7 +182,7 @@ import Testing
             }
             #expect(try await fixture.store.group("g").tasks.values.reduce(0, +) == 10)
             try await fixture.check()
-            // Nor does anybody begin to wait for one that is about to go.
+            // Nor can a group start to wait for one whose removal has begun.
             try await fixture.run("SELECT set_prerequisites(id, '{}', '{}') FROM groups WHERE name = 'next'")
             try await Self.begin("remove", fixture)
             let outcome: String = try await fixture.value(
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    /// An addition is all or nothing, and takes as long as it takes.
+    /// An addition is all or nothing, and its transaction may take long.
     @Test func othersAreGrantedLeasesWhileAnAdditionIsNotCommitted() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
@@ -209,8 +209,8 @@ import Testing
         }
     }
 
-    /// A file that was being put in place when its group was paused, and has to be fetched again after all.
-    @Test func whatComesBackIntoAPausedGroupIsPaused() async throws {
+    /// A file that was being put in place when its group was paused, and then has to be fetched again.
+    @Test func taskThatReturnsToAPausedGroupIsPaused() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)] + Wanted.many(4), isSealed: true)
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)

@@ -3,13 +3,13 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Every verb at a task in every state, by its key and with all of its group.
+/// Every verb on a task in every state, by its key and for its whole group.
 @Suite struct VerbTableTests {
     enum Verb: String, CaseIterable {
         case pause, resume, cancel, retry, remove, removeWithFile, seal, reopen, limit
     }
 
-    /// What becomes of a task; `nil` when it is forgotten.
+    /// The expected state of the task; `nil` if it is removed.
     static func outcome(of verb: Verb, at state: TaskState) -> TaskState? {
         switch (verb, state) {
         case (.pause, .queued), (.pause, .active), (.pause, .paused): .paused
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(arguments: TaskState.allCases)
-    func everyVerbIsSafeAtATaskThatIs(_ state: TaskState) async throws {
+    func everyVerbIsSafeOnATaskInState(_ state: TaskState) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             for verb in Verb.allCases {
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// Makes a group of two tasks, one of which gets into a state.
+    /// Makes a group of two tasks, and brings one of them into a state.
     private static func bring(
         _ key: String, of group: String, to state: TaskState, _ worker: inout TestWorker, _ fixture: StoreFixture
     ) async throws {
@@ -95,7 +95,7 @@ import Testing
         case .seal: #expect(groups == ["sealed"])
         case .pause, .resume, .cancel, .retry, .remove, .removeWithFile, .reopen, .limit: #expect(groups == ["open"])
         }
-        // The bytes that are durable are kept, but for those of what is cancelled or forgotten.
+        // Durable bytes are kept, except those of cancelled or removed tasks.
         let done = try await fixture.values("SELECT bytes_done FROM groups WHERE name = \(name)", as: Int64.self)
         let bytes: Int64 =
             switch wanted {
@@ -108,9 +108,9 @@ import Testing
         #expect(groups.isEmpty || done == [bytes], "\(name) at \(state)")
     }
 
-    /// Whatever was done to a group, it ends when it is told to go on and somebody works.
+    /// After any verb the group ends once it is resumed and sealed, and a worker works.
     private static func end(_ name: String, _ worker: inout TestWorker, _ fixture: StoreFixture) async throws {
-        // Whatever it holds still goes back.
+        // Returns all leases that the worker still holds.
         try await worker.letGo()
         guard try await fixture.value("SELECT count(*) FROM groups WHERE name = \(name)") == Int64(1) else {
             return try await worker.finishEverything(size: 90)

@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What people ask of groups and tasks.
+/// Users' verbs on groups and tasks.
 @Suite struct VerbTests {
-    @Test func pauseKeepsTheBytesAndFencesWhoMayStillWrite() async throws {
+    @Test func pauseKeepsTheBytesAndFencesTasksThatMayStillBeWritten() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3, size: 90), isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func keysChooseTasks() async throws {
+    @Test func verbsWithKeysApplyOnlyToThoseTasks() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             #expect(try await fixture.store.apply(.pause, to: "g", keys: ["t1", "t2"]).tasks[.paused] == 2)
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func pausedGroupTakesTasksAndKeepsThemPaused() async throws {
+    @Test func pausedGroupAcceptsTasksAndKeepsThemPaused() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func verbsOnKeysTellHowManyTheyChanged() async throws {
+    @Test func verbsOnKeysReturnTheNumberOfChangedTasks() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(5))
             for (verb, keys, changed) in [
@@ -88,7 +88,7 @@ import Testing
                 #expect(try await fixture.store.apply(verb, to: "g", keys: keys).changedTasks == changed)
             }
             #expect(try await fixture.store.remove("g", keys: ["t1", "t4"], deletingFiles: false) == 2)
-            // Refused as a whole.
+            // The request is refused as a whole.
             await #expect(throws: Store.Refusal.noSuchTask("t4")) {
                 try await fixture.store.remove("g", keys: ["t5", "t4"], deletingFiles: false)
             }
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func cancelEndsTheGroupAndHasPartsDeleted() async throws {
+    @Test func cancelEndsTheGroupAndPurgesItsParts() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3, size: 90))
             var worker = try await fixture.makeWorker()
@@ -112,7 +112,7 @@ import Testing
             }
             #expect(try await worker.progress(leases[1], to: 50) == false)
             try await worker.letGo()
-            // Of three tasks one never began and one has finished.
+            // Of the three tasks one never began and one has finished.
             let left = try await worker.claim(9)
             #expect(left.map(\.kind) == [.purge] && left.map(\.task) == [leases[1].task])
             await #expect(throws: Store.Refusal.groupFinished(newKey: "new", line: 1)) {
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    /// A failed task keeps what it has for a retry, until somebody says that nobody wants it.
+    /// A failed task keeps its bytes for a retry until it is cancelled.
     @Test(arguments: [nil, ["t1"]])
     func cancelDropsWhatFailedTasksKept(keys: [String]?) async throws {
         let ending: GroupState = keys == nil ? .cancelled : .open
@@ -143,7 +143,7 @@ import Testing
             try await worker.letGo()
             let purges = try await worker.claim(9)
             #expect(purges.filter { $0.kind == .purge && $0.path == "t1" }.map(\.version) == [1])
-            // If it is tried again all the same, it begins anew, once nothing is left to be deleted at its path (I17).
+            // If the task is retried nevertheless, it starts over once no purge is left at its path (I17).
             _ = try await fixture.store.apply(.retry, to: "g", keys: ["t1"])
             #expect(try await worker.claim(9).isEmpty)
             for purge in purges where purge.kind == .purge { try await worker.done(purge) }
@@ -161,11 +161,11 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await worker.fail(try #require(try await worker.claim().first), .storage)
             #expect(
-                try await fixture.value("SELECT count(*) FROM holdouts") as Int64 == 0, "who reports it has stopped")
+                try await fixture.value("SELECT count(*) FROM holdouts") as Int64 == 0, "its reporter has stopped")
             try await fixture.check()
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             let lease = try #require(try await worker.claim().first)
-            #expect(!lease.isFenced, "what stands at the path is not the task's (I8)")
+            #expect(!lease.isFenced, "no lost lease may still write the part (I8)")
         }
     }
 
@@ -186,8 +186,8 @@ import Testing
                 try await fixture.check()
                 let again = try await fixture.store.apply(.retry, to: "g", keys: ["t1"])
                 #expect(again.state == .sealed && again.generation == generation + 1 && again.finishedAt == nil)
-                #expect(try await fixture.store.task("t1", of: "g").failure == nil, "it says nothing of what comes now")
-                // There is nothing failed any more.
+                #expect(try await fixture.store.task("t1", of: "g").failure == nil, "the old failure is cleared")
+                // No task is failed any more.
                 #expect(try await fixture.store.apply(.retry, to: "g", keys: nil).generation == generation + 1)
                 try await fixture.check()
             }
@@ -213,9 +213,9 @@ import Testing
             }
             #expect(try await fixture.store.remove("g", keys: ["t1"], deletingFiles: false) == 1)
             #expect(try await fixture.store.group("g").state == .failed, "a removal opens no generation")
-            // Nothing of the keys has failed: nothing is opened for them.
+            // No task with these keys has failed: no generation is opened.
             #expect(try await fixture.store.apply(.retry, to: "g", keys: ["t2"]).generation == 1)
-            // Once it has succeeded there is nothing to be tried again.
+            // Once the group has succeeded there is nothing to retry.
             for _ in 0..<2 {
                 let group = try await fixture.store.apply(.retry, to: "g", keys: nil)
                 #expect(group.state == .succeeded && group.generation == 2 && group.changedTasks == 0)
@@ -223,7 +223,7 @@ import Testing
                 try await fixture.check()
             }
             #expect(try await fixture.store.sweepGroups().released == 1)
-            // What is left of the removed file is to be deleted besides.
+            // The leftovers of the removed file are purged as well.
             #expect(try await worker.claim(9).filter { $0.kind == .fetch }.map(\.path) == ["u"])
         }
     }
@@ -241,7 +241,7 @@ import Testing
         }
     }
 
-    @Test func removeForgetsAndDeletesOnRequest() async throws {
+    @Test func removeDeletesRowsAndOnRequestFiles() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3, size: 90), isSealed: true)
             var worker = try await fixture.makeWorker()
@@ -257,7 +257,7 @@ import Testing
             let group = try await fixture.store.group("g")
             #expect(group.state == .succeeded && group.tasks.values.reduce(0, +) == 0 && group.bytesTotal == 0)
             try await worker.letGo()
-            // Only what is marked as theirs goes, since nobody knows whether it is there.
+            // These purges delete only files that carry the task's mark, since it is unknown whether one is there.
             let purges = try await worker.claim(9)
             #expect(purges.map(\.path) == ["t2", "t3"] && purges.allSatisfy { $0.representation.size == nil })
             try await fixture.store.remove("g", keys: nil, deletingFiles: true)
@@ -270,7 +270,7 @@ import Testing
         }
     }
 
-    @Test func removingAtOnceHasOneEffect() async throws {
+    @Test func concurrentRemovalsHaveOneEffect() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(50))
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -279,7 +279,7 @@ import Testing
                         do {
                             try await fixture.store.remove("g", keys: nil, deletingFiles: false)
                         } catch Store.Refusal.noSuchGroup {
-                            // Another one was first.
+                            // Another removal was first.
                         }
                     }
                 }
@@ -315,7 +315,7 @@ import Testing
         }
     }
 
-    @Test func pausedGroupFinishesWhatIsBeingPutInPlace() async throws {
+    @Test func pausedGroupCompletesItsFinalizations() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
             var worker = try await fixture.makeWorker()

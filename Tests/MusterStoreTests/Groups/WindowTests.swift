@@ -3,15 +3,15 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Hours at which groups run, or have a rate, by the clocks of a time zone.
+/// Windows in which groups run, or have a rate, in the local time of a zone.
 @Suite struct WindowTests {
     @Test(arguments: [-120, -61, -1, 0, 1, 61, 120], [-60, 0, 60])
     func windowIsOpenFromItsBeginningToItsEnd(from: Int, to: Int) async throws {
         try await StoreFixture.run { fixture in
-            // Any zone will do, as long as it is not everybody's: local time is what counts.
+            // The zone differs from the server's in most cases: local time is what counts.
             let zone = ["Asia/Tokyo", "America/St_Johns", "UTC"][abs(from + to) % 3]
             try await fixture.makeGroup("g")
-            // Half a minute away from either end, so that the clock may go on.
+            // Half a minute away from either end, so that the clock may advance.
             try await fixture.run(
                 """
                 UPDATE groups SET window_zone = \(zone),
@@ -19,7 +19,7 @@ import Testing
                     window_to = (statement_timestamp() AT TIME ZONE \(zone))::time + \(to * 60 + 30)::integer * interval '1 s'
                 """)
             let group = try await fixture.store.group("g")
-            // In seconds from now it opens and closes, the latter perhaps on the next day. The same moment means always.
+            // The seconds from now until the window opens and closes; it may close on the next day. Equal times mean always open.
             let opens = from * 60 - 30
             let closes = to * 60 + 30
             let isOpen = opens < closes ? opens <= 0 && 0 < closes : opens <= 0 || 0 < closes
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// A night in Berlin in which the clocks go forward (at 2:00, to 3:00), one in which they go back (at 3:00, to 2:00), in UTC.
+    /// The nights in Berlin in which clocks go forward (at 2:00, to 3:00) and back (at 3:00, to 2:00); moments in UTC.
     @Test(arguments: [
         ("2026-03-28 20:59:59", "22:00", "06:00", false), ("2026-03-28 21:00:00", "22:00", "06:00", true),
         ("2026-03-29 01:00:00", "22:00", "06:00", true), ("2026-03-29 03:59:59", "22:00", "06:00", true),
@@ -42,7 +42,7 @@ import Testing
         ("2026-10-25 01:30:00", "02:00", "03:00", true), ("2026-03-29 00:59:59", "02:00", "03:00", false),
         ("2026-03-29 01:00:00", "02:00", "03:00", false),
     ])
-    func windowsFollowTheClocksWhenTheseAreChanged(moment: String, from: String, to: String, isOpen: Bool) async throws
+    func windowsFollowDaylightSavingTime(moment: String, from: String, to: String, isOpen: Bool) async throws
     {
         try await StoreFixture.run { fixture in
             let found: Bool = try await fixture.value(
@@ -53,12 +53,12 @@ import Testing
         }
     }
 
-    /// It opens at ten in the evening by the clocks of then.
+    /// The window opens at ten in the evening, local time of that day.
     @Test(arguments: [
         ("2026-03-28 12:00:00", "2026-03-28 21:00:00"), ("2026-03-28 21:00:00", "2026-03-29 20:00:00"),
         ("2026-10-24 20:00:00", "2026-10-25 21:00:00"),
     ])
-    func openingIsToldByTheClocksOfThatDay(moment: String, opening: String) async throws {
+    func nextOpeningIsComputedInThatDaysLocalTime(moment: String, opening: String) async throws {
         try await StoreFixture.run { fixture in
             let found: Bool = try await fixture.value(
                 """
@@ -69,14 +69,14 @@ import Testing
         }
     }
 
-    /// An entry of a timetable that names no zone is meant in that of the group's window, or in UTC.
+    /// A timetable entry without a zone uses that of the group's window, or UTC.
     @Test(arguments: [
         ("Asia/Tokyo", nil, true), ("Asia/Tokyo", "UTC", false), (nil, "Asia/Tokyo", true), (nil, nil, false),
     ])
     func entriesOfATimetableAreInTheZoneOfTheWindow(window: String?, entry: String?, isMeant: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
-            // Now in Tokyo, and nine hours away from now in UTC.
+            // The entry covers now in Tokyo, and is nine hours away from now in UTC.
             try await fixture.run(
                 """
                 UPDATE groups SET bytes_per_second = 99, window_zone = \(window), window_from = CASE WHEN \(window)::text IS NOT NULL THEN time '00:00' END,

@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: [nil, ["t"]] as [[String]?])
-    func pauseOfAFileThatIsPutInPlaceHoldsIfItIsFetchedAgain(keys: [String]?) async throws {
+    func pauseDuringFinalizingHoldsIfTheFileIsFetchedAgain(keys: [String]?) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             let finalize = try await Self.finalizing(&worker, fixture)
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func resumeTakesThePauseBackWhileAFileIsPutInPlace() async throws {
+    @Test func resumeDuringFinalizingRevokesThePause() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await fixture.makeWorker()
             let finalize = try await Self.finalizing(&worker, fixture)
@@ -57,10 +57,10 @@ import Testing
             _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
             #expect(try await fixture.store.releasePurges() == 0)
             #expect(try await other.claim(9).isEmpty)
-            // It has learned of the cancel, and some of its writes are under way still.
+            // The writer has learned of the cancel, but some of its writes are still under way.
             #expect(try await writer.sync(settled: 1, held: [lease.name])?.lost == [lease.name])
             #expect(try await fixture.store.releasePurges() == 0)
-            // The answer in which it was granted may still be under way to it.
+            // The answer that granted the lease may still be on its way to the writer.
             try await writer.sync(settled: 0)
             #expect(try await fixture.store.releasePurges() == 0)
             try await writer.sync(settled: 1)
@@ -70,10 +70,10 @@ import Testing
         }
     }
 
-    /// The worker that lost the lease may make or share a part once the other one's file is in place, be it before the other one has reported that: it
-    /// may have stopped, or be over, by then.
+    /// The worker that lost the lease may create or share a part after the other worker's file is in place, even before the other
+    /// worker has reported it. By then it may have stopped, or its session may be over.
     @Test(arguments: ["after", "before", "gone"])
-    func aPartThatIsMadeOnceMoreAfterTheFileWasPutInPlaceIsDeleted(end: String) async throws {
+    func aPartThatIsCreatedAgainAfterTheFileIsInPlaceIsDeleted(end: String) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
             var late = try await fixture.makeWorker("late")
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func whoWasToldToPauseIsWaitedForByALaterCancel() async throws {
+    @Test func cancelWaitsForWritersOfAnEarlierPause() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)])
             var writer = try await fixture.makeWorker()
@@ -134,14 +134,14 @@ import Testing
             _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
             try await writer.sync(settled: 1, held: [lease.name])
             #expect(try await fixture.store.releasePurges() == 0)
-            // A pause alone does not: nothing is to be deleted by it, and nobody is waited for at the next one.
+            // A pause alone leaves nothing to delete, so that the next pause waits for no holdout.
             try await writer.sync(settled: 1)
             #expect(try await fixture.store.releasePurges() == 1)
             #expect(try await fixture.value("SELECT count(*) FROM holdouts") == Int64(0))
         }
     }
 
-    @Test func resumeLeavesDeletionsWaiting() async throws {
+    @Test func resumeDoesNotReleaseWaitingPurges() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 250)])
             var first = try await fixture.makeWorker("first")
@@ -149,7 +149,7 @@ import Testing
             let lease = try #require(try await first.claim().first)
             try await first.learn(lease, size: 250)
             let next = try #require(try await second.claim().first)
-            // The content has changed: what is left of the old version may still be written by the first one.
+            // The content has changed: the first session may still write leftovers of the old version.
             try await second.fail(next, .changed)
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
             _ = try await fixture.store.apply(.resume, to: "g", keys: nil)

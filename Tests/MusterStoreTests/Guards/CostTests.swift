@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Guards against work of the database that grows unnoticed. Each bound is what was measured when it was written, and up to a quarter more.
+/// Guards against unnoticed growth of the database's work. Each bound is the measured value at the time of writing, plus up to a quarter.
 @Suite(.serialized) struct CostTests {
     private static let files = 1_024
     private static let batch = 128
@@ -15,15 +15,15 @@ import Testing
         return policy
     }
 
-    @Test func smallFileCostsTheDatabaseNoMoreThanItDid() async throws {
+    @Test func costOfASmallFileStaysWithinItsBounds() async throws {
         try await StoreCosts.run(policy: Self.policy) { costs in
             let fixture = costs.fixture
-            // What the first use of anything costs is not counted.
+            // The cost of first uses is not counted.
             try await fixture.makeGroup("first", Wanted.many(Self.batch, "f", size: 1_000))
             var worker = try await fixture.makeWorker()
             try await Self.work(&worker, through: "first")
             _ = try await fixture.logged
-            // Tables of what is under way are empty when they are looked at, most of the time: plans are made for few rows.
+            // The tables of running work are mostly empty when they are analyzed: plans are made for few rows.
             try await fixture.run("VACUUM ANALYZE")
             try await fixture.makeGroup("g", Wanted.many(Self.files, size: 1_000), isSealed: true)
             try await fixture.run("CHECKPOINT")
@@ -34,8 +34,8 @@ import Testing
             print("\(Self.files) files: \(sum)")
             let files = Int64(Self.files)
             #expect(try await fixture.store.group("g").state == .succeeded)
-            // With the sequencing of its event: 2,361 bytes, 7.0 row versions of which 1.0 are updates that had to touch indexes, 74 reads;
-            // 32 transactions in all.
+            // With the sequencing of its event, a file costs 2,361 bytes, 7.0 row versions (1.0 of them updates that touch indexes)
+            // and 74 reads; 32 transactions in all.
             #expect(sum.log <= files * 2_930)
             #expect(sum.versions <= files * 88 / 10)
             #expect(sum.coldUpdates <= files * 13 / 10)
@@ -44,8 +44,8 @@ import Testing
         }
     }
 
-    /// A plan that was made while nothing had succeeded or failed must not read all that has since (conditions.sql).
-    @Test func readsDoNotGrowWithWhatPlansWereMadeWithout() async throws {
+    /// A plan made while no task had succeeded or failed must not read all that have since (conditions.sql).
+    @Test func readsDoNotGrowWithRowsUnknownToThePlans() async throws {
         try await StoreCosts.run(policy: Self.policy) { costs in
             let fixture = costs.fixture
             let rounds = 16
@@ -54,7 +54,7 @@ import Testing
             var worker = try await fixture.makeWorker()
             var reads: [Int64] = []
             for _ in 0..<rounds {
-                // What is under way is as much in every round: its table holds nothing of the rounds before.
+                // Each round has the same amount of running work: its tables hold nothing of earlier rounds.
                 try await fixture.run("VACUUM leases, ready_chunks, pending_events")
                 let sum = try await costs.costs {
                     let leases = try await worker.claim(Int32(Self.batch))
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func claimReadsHardlyMoreWhereManyGroupsAreOpen() async throws {
+    @Test func claimReadsHardlyMoreWithManyOpenGroups() async throws {
         for count in [10, 1_000] {
             try await StoreCosts.run(policy: Self.policy) { costs in
                 let fixture = costs.fixture
@@ -87,13 +87,13 @@ import Testing
                     #expect(leases.count == 8)
                 }
                 print("a claim of 8 with \(count) open groups: \(sum)")
-                // 704 with 10 open groups, 1,490 with 1,000: the most urgent 32 are looked at.
+                // 704 with 10 open groups, 1,490 with 1,000: only the most urgent 32 are considered.
                 #expect(sum.reads <= 1_660)
             }
         }
     }
 
-    /// Claims, learns and finishes until there is nothing left.
+    /// Claims and finishes until nothing is left.
     private static func work(_ worker: inout TestWorker, through group: String) async throws {
         while true {
             let leases = try await worker.claim(Int32(batch))

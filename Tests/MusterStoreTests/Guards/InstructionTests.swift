@@ -6,14 +6,14 @@ import Subprocess
 import SystemPackage
 import Testing
 
-/// A guard of the CPU time that a claim, and a look for lanes, cost the database, which no clock tells: the instructions that their backend executes, as
-/// Valgrind counts them.
+/// Guards the CPU time that a claim and a look for lanes cost the database. No clock measures it reliably; the test counts the
+/// instructions that the backend executes, with Valgrind.
 @Suite struct InstructionTests {
     private static let batch = 256
 
-    @Test func claimExecutesNoMoreInstructionsThanItDid() async throws {
+    @Test func instructionsOfAClaimStayWithinTheirBound() async throws {
         let (cluster, claims) = try await Self.cluster()
-        // What the first ones cost, which read the catalogs and make plans, is the same in both.
+        // The first claims read the catalogs and make plans; their cost is the same in both runs.
         let few = try await cluster.instructions(claims.prefix(2), printing: Self.batch)
         let many = try await cluster.instructions(claims.dropFirst(2), printing: Self.batch)
         let each = (many - few) / Int64(claims.count - 4)
@@ -23,8 +23,8 @@ import Testing
         #expect(each <= 102_000_000)
     }
 
-    /// Once a second, for each database: a group that is alone in its sink, at an origin with a cap.
-    @Test func lookForLanesExecutesHardlyAnythingWhereAGroupIsAlone() async throws {
+    /// The look is made once a second per database; here for a group that is alone in its sink, at an origin with a cap.
+    @Test func lookForLanesIsCheapIfAGroupIsAlone() async throws {
         let (cluster, claims) = try await Self.cluster()
         let looks = ["UPDATE origins SET max_connections = 4096;"] + claims.prefix(1)
         let look = "SELECT count(*) FROM preempt(4096);"
@@ -37,7 +37,7 @@ import Testing
         #expect(each <= 3_400_000)
     }
 
-    /// A server that is stopped, with a claim for each of some sessions.
+    /// A stopped server, with a claim for each of eight sessions.
     private static func cluster() async throws -> (Cluster, [String]) {
         var policy = Store.Policy()
         (policy.connectionsPerOrigin, policy.leasesPerSession) = (4_096, 512)
@@ -56,7 +56,7 @@ import Testing
         return (cluster, claims)
     }
 
-    /// Makes a group, and returns a claim for each of some sessions.
+    /// Makes a group, and returns a claim for each of eight sessions.
     private static func prepare(_ database: TestPostgres.Database, _ policy: Store.Policy) async throws -> [String] {
         let configuration = PostgresConfiguration(database.conninfo)
         _ = try await Migrator(configuration).migrate()
@@ -88,9 +88,9 @@ import Testing
         }
     }
 
-    /// The files of a server that is to be stopped, and who may read them.
+    /// The files of a server that will be stopped, and the user that may read them.
     private struct Cluster {
-        /// Whose end deletes the files.
+        /// Kept alive, since its deinitialization deletes the files.
         private let server: TestPostgres
         let data: FilePath
         let program: FilePath
@@ -106,7 +106,8 @@ import Testing
             self.server = server
         }
 
-        /// How many instructions a backend of its own executes for these statements, from its start to its end; so many of them, or all, count what is said.
+        /// The number of instructions that a backend of its own executes for these statements, from its start to its end. Of the
+        /// statements, `times` (all by default) must print `count`.
         func instructions(
             _ statements: some Collection<String>, printing count: Int, times: Int? = nil
         ) async throws -> Int64 {

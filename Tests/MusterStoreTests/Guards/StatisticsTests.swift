@@ -3,21 +3,22 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// A guard against plans that are good for what the planner believes alone. Statistics are old, or half of them are: between two tables of one round of
-/// ANALYZE, after an import, and where a table was emptied and filled again. Claims and reports must do with whatever is believed then.
+/// Guards against plans that are good only if the planner's statistics are right. Statistics are old, or partly old: between two
+/// tables of one round of ANALYZE, after an import, or when a table was emptied and filled again. Claims and reports must be cheap
+/// in all these cases.
 @Suite(.serialized) struct StatisticsTests {
-    /// What the planner believes of a table.
+    /// The planner's statistics of a table.
     private enum Belief {
-        /// What is there.
+        /// The true ones.
         case truth
-        /// Nothing: what it was never told.
+        /// None, as before the first ANALYZE.
         case unknown
-        /// That it has hardly a row.
+        /// Those of a table with hardly a row.
         case empty
-        /// That it has a million rows on each page.
+        /// Those of a table with a million rows on one page.
         case full
 
-        /// What is written down of a table for that; nil: what ANALYZE writes.
+        /// The assignments in `pg_class` for that; nil for those of ANALYZE.
         private var looks: String? {
             switch self {
             case .truth: nil
@@ -27,7 +28,7 @@ import Testing
             }
         }
 
-        /// The statement that has it believed.
+        /// The statement that sets these statistics for tables.
         func statement(_ tables: [String]) -> SQL {
             guard let looks else { return SQL(unsafeRaw: "ANALYZE \(tables.joined(separator: ", "))") }
             let ids = tables.map { "'\($0)'::regclass" }.joined(separator: ", ")
@@ -42,7 +43,7 @@ import Testing
     private static let tables = ["groups", "tasks", "sources", "ready_chunks", "leases", "origins", "sessions"]
     private static let batch = 32
 
-    /// What is believed of all tables, and of some another thing.
+    /// The statistics of all tables, and the exceptions for some.
     private static let beliefs: [(Belief, [(Belief, String)])] =
         [(.truth, []), (.unknown, []), (.empty, []), (.full, [])]
         + tables.flatMap { table -> [(Belief, [(Belief, String)])] in
@@ -51,10 +52,10 @@ import Testing
                 (.empty, [(.truth, table)]), (.empty, [(.full, table)]),
             ]
         }
-        // The first table of a round of ANALYZE is known, and leases have left much room where they were.
+        // The first table of a round of ANALYZE has true statistics, and ended leases have left much room in theirs.
         + [(.unknown, [(.truth, "groups"), (.full, "leases")])]
 
-    @Test func claimsAndReportsReadTheSameWhateverStatisticsSay() async throws {
+    @Test func readsOfClaimsAndReportsDoNotDependOnStatistics() async throws {
         var policy = Store.Policy()
         policy.connectionsPerOrigin = 256
         policy.leasesPerSession = 512

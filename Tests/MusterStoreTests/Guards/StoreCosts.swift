@@ -3,20 +3,20 @@ import MusterPostgres
 import MusterStore
 import MusterTestSupport
 
-/// What statements cost the database, in what neither a clock nor another test changes: one connection, to a server of its own on which nothing
-/// else runs.
+/// The database cost of statements, in measures that neither a clock nor another test changes: one connection to a server of its
+/// own, on which nothing else runs.
 struct StoreCosts: Sendable {
     /// Costs so far, or between two moments.
     struct Sum: Sendable, Hashable, CustomStringConvertible {
-        /// Bytes of the log.
+        /// Bytes of the write-ahead log.
         var log: Int64
-        /// Transactions that were committed.
+        /// Committed transactions.
         var commits: Int64
         /// Rows inserted, updated and deleted.
         var versions: Int64
-        /// Those of them that were updates which had to touch indexes.
+        /// Updates among them that had to touch indexes.
         var coldUpdates: Int64
-        /// Rows and entries of indexes that were read.
+        /// Rows and index entries read.
         var reads: Int64
 
         static func - (left: Self, right: Self) -> Self {
@@ -31,7 +31,7 @@ struct StoreCosts: Sendable {
         }
     }
 
-    /// The store, and what tests do with one.
+    /// The fixture with the store.
     let fixture: StoreFixture
 
     /// Runs a test with a store on a server of its own.
@@ -61,7 +61,7 @@ struct StoreCosts: Sendable {
         await server.stop()
     }
 
-    /// The costs of some work. Statistics have settled before and after it: a first full page in the log after a checkpoint counts too.
+    /// The costs of some work, with statistics flushed before and after it. The first full page in the log after a checkpoint counts too.
     func costs(_ work: () async throws -> Void) async throws -> Sum {
         let before = try await now()
         try await work()

@@ -2,9 +2,9 @@ import MusterCore
 import MusterPostgres
 import MusterStore
 
-/// What comes to groups with time, and what is set of them.
+/// Time-driven changes of groups, and changes of their settings.
 extension History {
-    /// What a coordinator does regularly.
+    /// Runs a coordinator's regular sweeps.
     mutating func sweep() async throws {
         log("sweep groups and purges")
         model.sweepGroups()
@@ -13,7 +13,7 @@ extension History {
         _ = try await store.releasePurges()
     }
 
-    /// A group gets other limits, or its time has come.
+    /// Changes a group's deadline, window or prerequisites.
     mutating func change() async throws {
         let name = someGroup()
         guard let group = model.groups[name] else { return }

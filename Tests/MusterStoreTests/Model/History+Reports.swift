@@ -3,15 +3,15 @@ import MusterPostgres
 import MusterStore
 
 extension History {
-    /// A report about a lease that is held, or was once; now and then by somebody who never had it.
+    /// Reports on a lease that is or was held; sometimes by a session that never held it.
     mutating func report() async throws {
         let held = granted.filter { model.isHeld($0, by: $0.session) }
         let holders = Set(held.map(\.name.chunk))
-        // Late reports matter most when somebody else is at the chunk by now.
+        // Late reports matter most when another session holds the chunk by now.
         let late = granted.filter { holders.contains($0.name.chunk) && !model.isHeld($0, by: $0.session) }
-        // What is rare otherwise: somebody wants a pause while a file is being put in place, which then fails.
+        // Rare without help: a pause is requested while a file is being put in place, and that fails then.
         let pausing = held.filter { isPausing($0) }
-        // Or a chunk that got a part of the file back comes to its end before it has heard of that.
+        // Rare as well: a chunk that was given back a part of the file ends before its holder has heard of that.
         let regained = held.filter { hasRegained($0) }
         let choice =
             !pausing.isEmpty && chance(60)
@@ -57,7 +57,7 @@ extension History {
             model.resolve(lease, by: session, to: origin)
             try await worker.resolve(lease, to: origin)
         case 8..<13:
-            // What was given back it need not have heard of.
+            // The holder need not have heard of the part given back.
             let end: Int64? = chunk?.hasRegained == true && chance(50) ? offset : nil
             log("done \(what)\(end.map { " at \($0)" } ?? "")")
             model.done(lease, by: session, at: end)
@@ -88,8 +88,8 @@ extension History {
         }
     }
 
-    /// What is reported. Where it is about sources, tasks are planned soon, and mirrors fail often; where it is about groups,
-    /// files are put in place soon, or can't be.
+    /// Chooses the report. In histories about sources, tasks are planned soon and mirrors fail often; in those about groups, files
+    /// are soon put in place, or fail to be.
     private mutating func reportChoice(_ lease: GrantedLease, _ task: StoreModel.Task?) -> Int {
         let choice = Int.random(in: 0..<20, using: &random)
         guard let task else { return choice }
@@ -103,7 +103,7 @@ extension History {
         }
     }
 
-    /// A holder gives the tail of its chunk away, again if it can, and others are refused what they get of it; or it says once more what it said before.
+    /// Shrinks a chunk one or more times, and then lets requests for the tail fail.
     mutating func cutAndRefuse() async throws {
         let held = granted.filter { $0.kind == .fetch && model.find($0, by: $0.session) != nil }
         guard let lease = held.randomElement(using: &random) else { return }
@@ -134,7 +134,7 @@ extension History {
         }
     }
 
-    /// Refusals come in bursts: an origin has too much at once, or all URLs of a task expire. Some of them come late.
+    /// Refusals come in bursts: an origin has too many requests at once, or all URLs of a task expire. Some refusals come late.
     mutating func refuseBurst() async throws {
         let fetches = granted.filter { $0.kind == .fetch && model.find($0, by: $0.session) != nil }
         guard let first = fetches.randomElement(using: &random) else { return }
@@ -154,8 +154,8 @@ extension History {
         }
     }
 
-    /// A task fails in one way until it has failed, or until nothing of it is leased any more: a resolver that does not answer,
-    /// content whose digest is always wrong, mirrors that all differ.
+    /// Fails a task in the same way until it has failed, or until nothing of it is leased any more: a resolver that does not
+    /// answer, content whose digest is always wrong, mirrors that all differ.
     mutating func failAgainAndAgain() async throws {
         let held = granted.filter { $0.kind != .purge && model.isHeld($0, by: $0.session) }
         let questions = held.filter { $0.kind == .resolve }
@@ -178,19 +178,19 @@ extension History {
         }
     }
 
-    /// Whether a part of the file was given back to the lease's chunk.
+    /// Whether the lease's chunk was given back a part of the file.
     private func hasRegained(_ lease: GrantedLease) -> Bool {
         guard let found = model.find(lease, by: lease.session) else { return false }
         return model[found.place]?.chunks[found.index].hasRegained ?? false
     }
 
-    /// Whether a file is being put in place whose task is to be paused unless it has succeeded by that.
+    /// Whether a file is being put in place whose task will be paused unless that succeeds.
     private func isPausing(_ lease: GrantedLease) -> Bool {
         guard lease.kind == .finalize, let found = model.find(lease, by: lease.session) else { return false }
         return model[found.place]?.isPausing ?? false
     }
 
-    /// What may go wrong with a lease.
+    /// A random failure that the lease's kind allows.
     private mutating func failure(of lease: GrantedLease) -> StoreModel.Failure {
         let all: [(FailureKind, Int?)] = [
             (.network, nil), (.timeout, nil), (.notFound, 404), (.storage, nil), (.changed, nil), (.storageFull, nil),

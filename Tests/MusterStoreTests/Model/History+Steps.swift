@@ -3,13 +3,13 @@ import MusterPostgres
 import MusterStore
 
 extension History {
-    /// One step, chosen by chance; what a worker does comes most often.
+    /// Takes one random step; the steps of a worker are the most frequent.
     mutating func step() async throws {
-        // A clock decides for how long answers count.
+        // The model has no clock: how long answers count is left out.
         try await fixture.forgetAnswers()
         for name in model.origins.keys { model.origins[name]?.hasServed = false }
         let choice = Int.random(in: 0..<110, using: &random)
-        // Claims, reports and refusals in place of most verbs and losses; or verbs in place of some work.
+        // In some themes, claims, reports and refusals replace most verbs and losses, or verbs replace some of the work.
         let refusals = [10, 10, 10, 30, 30, 30, 64, 64, 67, 68, 106]
         let wishes = [0, 10, 30, 30, 90, 90, 90, 100, 104, 104, 104]
         let others =
@@ -80,7 +80,7 @@ extension History {
         }
     }
 
-    /// How large a file is; a chunk has 100 bytes.
+    /// A random file size; a chunk has 100 bytes.
     mutating func size() -> Int64 {
         Int64.random(in: (theme == .sources ? 300 : 0)...550, using: &random)
     }
@@ -107,7 +107,7 @@ extension History {
         let leases = try await store.claim(requests)
         log("  granted \(leases.map { "\($0.kind) \($0.path) \($0.name.chunk).\($0.name.epoch) to \($0.session)" })")
         problems += model.grant(requests, leases)
-        // What was put off for a moment is ready again for the next claim.
+        // Chunks that a claim deferred for a moment are ready again for the next claim.
         try await fixture.run(
             """
             UPDATE ready_chunks SET status = 'ready', not_before = NULL
@@ -116,7 +116,7 @@ extension History {
         granted += leases
     }
 
-    /// A sync that finds everything in order: nothing is settled.
+    /// A sync; by default it settles nothing, so that nothing is repaired.
     private mutating func sync(_ session: SessionID, settled: Int64 = 0, held: [GrantedLease] = []) async throws {
         let sequence = (model.sessions[session]?.sequence ?? 0) + 1
         let isParked = chance(5)
@@ -204,7 +204,7 @@ extension History {
         for name in model.origins.keys { model.origins[name]?.isParked = false }
     }
 
-    /// An origin that refused may have one lease more.
+    /// After a minute an origin that refused may have one more lease.
     private mutating func passMinute() async throws {
         log("a minute passes without refusals")
         try await fixture.passMinute()
@@ -217,11 +217,11 @@ extension History {
         let name = someGroup()
         guard model.groups[name] != nil else { return }
         let keys = someKeys(name)
-        // What chance alone brings about too seldom: that a group completes, and is reopened.
+        // Rare without help: a group completes, and is reopened.
         let isComplete = model.groups[name]?.tasks.values.allSatisfy(\.state.isTerminal) ?? false
         let isOver = model.groups[name]?.state.isTerminal ?? false
         let choice = Int.random(in: 0..<22, using: &random)
-        // A wish in the middle of something.
+        // A request in the middle of finalizing.
         if model.groups[name]?.tasks.values.contains(where: { $0.state == .finalizing }) ?? false, chance(30) {
             return try await apply(.pause, name, keys)
         }

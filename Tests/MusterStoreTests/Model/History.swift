@@ -5,19 +5,19 @@ import MusterTestSupport
 
 /// A random history that the store and its model go through together.
 struct History {
-    /// What a history is about: chance alone would bring too little of each about.
+    /// The kind of situations a history concentrates on, since chance alone would produce too few of each.
     enum Theme: CaseIterable {
         /// Many tasks in two groups.
         case many
         /// Very few tasks, so that groups complete and are reopened.
         case few
-        /// A few tasks of several sources and chunks, that are refused more than they are told what to do.
+        /// A few tasks with several sources and chunks, with more refusals than verbs.
         case sources
-        /// Three groups of very few tasks, which wait for each other and are told more than is done.
+        /// Three groups of very few tasks, which wait for each other, with more verbs than work.
         case groups
     }
 
-    /// Where they parted.
+    /// The point at which store and model differ, with the steps that led there.
     struct Failure: Error, CustomStringConvertible {
         let seed: UInt64
         let steps: [String]
@@ -35,12 +35,12 @@ struct History {
     var model: StoreModel
     let theme: Theme
     var steps: [String] = []
-    /// How often tasks were added: each time at other paths.
+    /// How often tasks were added: each time at new paths.
     var additions = 0
     var problems: [String] = []
     /// Every lease ever granted: reports about old ones come late.
     var granted: [GrantedLease] = []
-    /// What could be leased, and how many events there were, after the last step.
+    /// The ready chunks and the number of events after the last step.
     var waking = WakeWatch()
     /// Every session ever opened.
     var sessions: [SessionID] = []
@@ -65,7 +65,7 @@ struct History {
         return policy
     }
 
-    /// Makes its steps and compares after each of them.
+    /// Takes all steps, and compares store and model after each.
     mutating func run() async throws {
         try await openSession()
         try await addTasks()
@@ -81,7 +81,7 @@ struct History {
         try await fixture.wipe()
     }
 
-    /// The lines that there are more of, as often as there are more.
+    /// The lines that occur more often in `lines` than in `others`, as often as they exceed.
     private static func surplus(of lines: [String], over others: [String]) -> [String] {
         var left = Dictionary(others.map { ($0, 1) }, uniquingKeysWith: +)
         return lines.filter { line in
@@ -113,7 +113,7 @@ struct History {
         if !condition { problems.append(problem) }
     }
 
-    /// One of the groups.
+    /// A random group of the theme.
     mutating func someGroup() -> String {
         switch theme {
         case .many: chance(60) ? "g1" : "g2"
@@ -122,7 +122,7 @@ struct History {
         }
     }
 
-    /// The keys of some tasks of a group, or none for all of it.
+    /// The keys of some of a group's tasks, or nil for all of them.
     mutating func someKeys(_ group: String) -> [String]? {
         let keys = (model.groups[group]?.tasks.keys).map { $0.sorted() } ?? []
         guard !keys.isEmpty, chance(60) else { return nil }

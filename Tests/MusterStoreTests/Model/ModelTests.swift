@@ -3,21 +3,21 @@ import Testing
 
 /// The store against its model: the same random histories, compared after every step.
 @Suite struct ModelTests {
-    @Test func storeDoesWhatItsModelDoes() async throws {
+    @Test func storeBehavesLikeItsModel() async throws {
         var random = SeededGenerator.forTest()
         // The seed of a history that failed, given as MUSTER_TEST_SEED, runs that history first.
         var seeds = [random.seed]
         var missing = Set(StoreModel.Rare.allCases)
-        // A comparison says nothing of what did not come about: some more histories follow until everything has.
+        // A comparison proves nothing about situations that did not occur: more histories follow until each has occurred.
         for _ in 0..<5 where !missing.isEmpty {
             seeds += (0..<210).map { _ in random.next() }
             missing.subtract(try await Self.run(seeds))
             seeds = []
         }
-        #expect(missing.isEmpty, "seed \(random.seed): \(missing) did not come about")
+        #expect(missing.isEmpty, "seed \(random.seed): \(missing) did not occur")
     }
 
-    /// Runs histories in three databases at once, and tells what rare things came about.
+    /// Runs histories in three databases at once, and returns the rare situations that occurred.
     private static func run(_ seeds: [UInt64]) async throws -> Set<StoreModel.Rare> {
         let lanes = 3
         return try await withThrowingTaskGroup(of: Set<StoreModel.Rare>.self) { group in

@@ -5,7 +5,7 @@ import Testing
 
 /// Deliberate breakages of the store: a test of the tests, which must catch every one of them.
 @Suite struct MutantTests {
-    /// A function of the store with something of it left out.
+    /// A function of the store with a part of it left out or changed.
     struct Mutant: Sendable, CustomTestStringConvertible {
         let name: String
         let function: String
@@ -67,7 +67,7 @@ import Testing
             original: "OR NOT l.heads OR l.session_id = ANY (p_killed)", replacement: "OR NOT l.heads"),
     ]
 
-    /// Breakages of what concerns several sources, budgets and resolvers (range contract, rows 21, 24 and 30).
+    /// Breakages of what involves several sources, budgets and resolvers (range contract, rows 21, 24 and 30).
     static let sourceMutants = [
         Mutant(
             name: "every refusal of a burst halves (row 24)", function: "heed_limit",
@@ -111,7 +111,7 @@ import Testing
             original: "IF t.started_at IS NOT NULL THEN", replacement: "IF false THEN"),
     ]
 
-    /// Breakages of what people wish of groups in the middle of something, and of what comes with time.
+    /// Breakages of verbs that interrupt a group, and of time-driven changes.
     static let groupMutants = [
         Mutant(
             name: "leftovers are deleted while somebody may still be writing (I13)", function: "purge_status",
@@ -151,8 +151,8 @@ import Testing
             original: "is_open(g.window_from, g.window_to, g.window_zone)", replacement: "true"),
     ]
 
-    /// How many histories are searched. Those mutants that show most seldom do so once in 150 or so: a search ends in vain by chance
-    /// less often than a machine breaks.
+    /// The number of histories to search. The mutants that show most rarely do so once in about 150 histories: a search that fails
+    /// by chance is less likely than a broken machine.
     private static let histories = 4_000
 
     @Test(arguments: mutants + sourceMutants + groupMutants)
@@ -163,7 +163,7 @@ import Testing
             let whole: String = try await fixture.value("SELECT pg_get_functiondef(\(mutant.function)::text::regproc)")
             let mutated: String = try await fixture.value(
                 "SELECT replace(\(whole), \(mutant.original), \(mutant.replacement))")
-            try #require(mutated != whole, "the mutant is no mutant any more")
+            try #require(mutated != whole, "the mutation no longer applies to the function")
             try await fixture.run(SQL(unsafeRaw: mutated))
             for (number, seed) in seeds.enumerated() {
                 var history = History(fixture: fixture, seed: seed)

@@ -2,13 +2,13 @@ import MusterCore
 import MusterStore
 
 extension StoreModel {
-    /// Whether a session may be granted anything.
+    /// Whether a session may be granted leases.
     private func isEligible(_ request: ClaimRequest) -> Bool {
         guard let session = sessions[request.session] else { return false }
         return session.sequence == request.sequence && !session.isExpired && !session.isDraining && !session.isParked
     }
 
-    /// Takes over what the store granted, and says what of it was not allowed, or what is missing.
+    /// Takes over the store's grants; returns which were not allowed, and which are missing.
     mutating func grant(_ requests: [ClaimRequest], _ leases: [GrantedLease]) -> [String] {
         step += 1
         var wrong: [String] = []
@@ -29,7 +29,7 @@ extension StoreModel {
                 if purges[leftover]?.status != .ready { wrong.append("purge of \(lease.task) is not ready") }
                 purges[leftover]?.status = .leased(held)
             case .resolve: wrong += grantQuestion(lease, held)
-            // Its workers ask for no more than the first chunk.
+            // A history's workers first request only the first chunk of a file, so that no task needs a trial.
             case .trial: wrong.append("task \(lease.task) needs no trial")
             case .fetch, .finalize: wrong += grantChunk(lease, held)
             }
@@ -49,7 +49,7 @@ extension StoreModel {
             }
             let isFull = leaseCount { $0.session == request.session } >= Int(policy.leasesPerSession)
             guard own.count < Int(request.room + request.ahead), !isFull else { continue }
-            // What needs no lane may have taken places of both kinds.
+            // Leases without a lane may have taken room of both kinds.
             if opened + own.count(where: { $0.lane == 0 }) < Int(request.room), let idle = claimable {
                 wrong.append("session \(request.session) got \(own.count) although \(idle) is free")
             }
@@ -57,8 +57,7 @@ extension StoreModel {
         return wrong + overfull(leases.filter { !before.contains([$0.session.rawValue, $0.lane]) })
     }
 
-    /// What was granted beyond what its origin is allowed now. A halving takes nothing back, so that only origins count to which
-    /// a lane was opened just now (I5).
+    /// Grants beyond an origin's current allowance. A halving recalls no lease, so that only origins with a newly opened lane count (I5).
     private func overfull(_ leases: [GrantedLease]) -> [String] {
         let touched = leases.filter { $0.kind == .fetch }.compactMap { origin(of: $0) }
         return Set(touched).filter { lanes(to: $0).count > allowed($0) }.map { "I5: \($0) has more than it is allowed" }
@@ -121,19 +120,19 @@ extension StoreModel {
     private func isFree(_ chunk: Chunk, of place: Place) -> Bool {
         guard chunk.status == .ready, let owner = groups[place.group], !owner.state.isTerminal else { return false }
         if chunk.kind != .resolve, isDisputed(place) { return false }
-        // What is being put in place goes on in a paused group too.
+        // Finalizing goes on in a paused group too.
         return chunk.kind == .finalize || owner.mayRun && origins[chunk.origin]?.isParked != true
     }
 
-    /// Whether an origin may take a chunk from another one: nothing of it was tried in vain, and the bytes can be told to be the
-    /// same content (range contract, row 30).
+    /// Whether a source may take a chunk from another one: no try of the chunk has failed, and the bytes are known to be the same
+    /// content (range contract, row 30).
     private func mayPull(_ chunk: Chunk, of task: Task, to source: Int) -> Bool {
         chunk.kind == .fetch && chunk.status == .ready && chunk.attempts == 0 && task.mixes
             && !task.sources[source].isDead && task.sources[source].differsIn != task.version
             && task.question?.source != source
     }
 
-    /// Something that could be leased still, with all caps kept.
+    /// A chunk, question or purge that could still be leased within all caps.
     private var claimable: String? {
         if purges.values.contains(where: { $0.status == .ready }) { return "a purge" }
         for (name, group) in groups {

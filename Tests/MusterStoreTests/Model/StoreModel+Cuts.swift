@@ -1,9 +1,9 @@
 import MusterCore
 import MusterStore
 
-/// Chunks that are cut off others while these are fetched (adr/0012, adr/0037).
+/// Tails cut off chunks while their holders fetch them (adr/0012, adr/0037).
 extension StoreModel {
-    /// A holder's chunk ends there by now; returns whether that is nearer.
+    /// Ends a held chunk at `end`; returns whether that shortened it.
     mutating func shrink(_ lease: GrantedLease, by session: SessionID, to end: Int64) -> Bool {
         guard let (place, index) = find(lease, by: session), let task = self[place], task.isPlanned,
             task.rung == .chunks, task.chunks[index].kind == .fetch, !task.chunks[index].hasRegained
@@ -11,7 +11,7 @@ extension StoreModel {
         return cut(place, index, at: end)
     }
 
-    /// A chunk is done that may have ended sooner than it may end by now.
+    /// A chunk is done at `end`, which may be sooner than the end it has by now.
     mutating func cutDone(_ lease: GrantedLease, by session: SessionID, at end: Int64) {
         guard let (place, index) = find(lease, by: session), let chunk = self[place]?.chunks[index], chunk.reach != nil
         else { return }
@@ -32,8 +32,9 @@ extension StoreModel {
         return true
     }
 
-    /// How far a chunk is asked for of which nothing has come, where requests ran before this step that go on to its end: as far as those of the same
-    /// session do. Histories are slow.
+    /// How far a granted chunk without bytes is requested, if requests granted before this step reach over it: as far as the
+    /// request of the same session. Requests in histories are slower than 1 MiB/s, from which on the reach would be the end of the
+    /// chunk.
     func reachBeside(_ chunk: Chunk, of task: Task, by session: SessionID) -> Int64? {
         guard chunk.kind == .fetch, chunk.first > 0, chunk.durable == chunk.first, !chunk.isPlain else { return nil }
         return task.chunks.compactMap { other -> Int64? in
@@ -46,7 +47,7 @@ extension StoreModel {
         }.max()
     }
 
-    /// Whether a chunk that failed goes back to a lease whose request brings it, or is asked for once more.
+    /// Whether a failed chunk goes back to a lease whose request covers it, or is requested once more.
     mutating func spare(_ place: Place, _ chunk: Chunk, _ failure: Failure? = nil) -> Bool {
         guard var task = self[place], let lease = chunk.lease, let last = chunk.last, chunk.kind == .fetch,
             chunk.durable == chunk.first

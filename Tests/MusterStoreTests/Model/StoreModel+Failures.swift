@@ -2,18 +2,18 @@ import MusterCore
 import MusterStore
 
 extension StoreModel {
-    /// What went wrong with a lease.
+    /// A failed lease: the failure's kind, status and offset, and whether its origin rests.
     struct Failure {
         var kind: FailureKind
         var status: Int?
         var offset: Int64
         var parksOrigin: Bool
 
-        /// Whether it says that there was too much at once.
+        /// Whether the origin says that there were too many requests at once.
         var isTooMuch: Bool { parksOrigin || kind.limitSignal(status: status) == .certain }
     }
 
-    /// A lease that could not be fulfilled, with a jitter that always makes a backoff wait.
+    /// Applies the failure of a lease, with a jitter that always makes a backoff wait.
     mutating func fail(_ lease: GrantedLease, by session: SessionID, _ failure: Failure) {
         progress(lease, by: session, to: failure.offset, isFailure: true)
         step += 1
@@ -22,7 +22,7 @@ extension StoreModel {
             return
         }
         if let place = findQuestion(lease, by: session), let question = self[place]?.question {
-            // Storage has nothing to do with a question.
+            // A storage failure says nothing about a question.
             if failure.kind.rule == .returnChunk { return putBack(lease.name.epoch) }
             return failQuestion(place, question)
         }
@@ -30,7 +30,7 @@ extension StoreModel {
         let chunk = task.chunks[index]
         guard failure.kind.rule != .returnChunk else { return putBack(lease.name.epoch) }
         if spare(place, chunk, failure) { return }
-        // What is wrong with a file as a whole is the doing of the source that taught its version.
+        // A file that is wrong as a whole counts against the source from which the version was learned.
         let source = chunk.kind == .finalize ? task.teacher ?? chunk.source : chunk.source
         if chunk.kind == .fetch || failure.kind == .digestMismatch { self[place]?.sources[source].failures += 1 }
         if failure.parksOrigin, chunk.kind == .fetch { origins[chunk.origin, default: Origin()].isParked = true }
@@ -42,7 +42,7 @@ extension StoreModel {
         followRule(place, chunk, source, failure)
     }
 
-    /// A URL that may have expired (range contract, row 21): whether it was dealt with.
+    /// A URL that may have expired (range contract, row 21); returns whether the failure was handled.
     private mutating func renew(_ place: Place, _ chunk: Chunk, _ ordinal: Int) -> Bool {
         guard let task = self[place], let lease = chunk.lease else { return false }
         let source = task.sources[ordinal]
@@ -62,7 +62,7 @@ extension StoreModel {
 
         putBack(lease.epoch)
         guard var after = self[place] else { return true }
-        // A plain GET that came back starts over, and then nobody asks for it any more.
+        // A plain GET that came back starts the task over; the resolver is then not asked any more.
         if !isAsked || after.version != task.version {
             if isEcho { return true }
             after.sources[ordinal].askedAt = step
@@ -84,7 +84,7 @@ extension StoreModel {
         return true
     }
 
-    /// A question without an answer.
+    /// A question that failed.
     private mutating func failQuestion(_ place: Place, _ question: Chunk) {
         guard var task = self[place] else { return }
         task.attempts = max(task.attempts, question.attempts + 1)
@@ -110,7 +110,7 @@ extension StoreModel {
         self[place] = task
     }
 
-    /// A mirror that won't do for this version (row 30): whether another one goes on.
+    /// Drops a mirror that doesn't fit this version (row 30); returns whether another source goes on.
     mutating func leaveMirror(_ place: Place, _ chunk: Chunk, _ source: Int) -> Bool {
         guard let task = self[place], let lease = chunk.lease else { return false }
         self[place]?.sources[source].differsIn = task.version
@@ -124,17 +124,17 @@ extension StoreModel {
         return true
     }
 
-    /// What counts as a try, but for signs of too much at once.
+    /// Applies the rule of a failure: all failures count as tries, except signs of too many requests at once.
     private mutating func followRule(_ place: Place, _ chunk: Chunk, _ source: Int, _ failure: Failure) {
         guard let lease = chunk.lease else { return }
         let counts = heedLimit(place, chunk, failure)
         guard var task = self[place] else { return }
         let hasBrought = chunk.hasProgress(in: task, after: failure.kind)
         let before = hasBrought ? 0 : chunk.attempts
-        // What is cut goes on at once.
+        // A body that was cut is resumed at once.
         let goesOn = counts == nil && hasBrought && [.network, .tooSlow].contains(failure.kind)
         var rule = counts != nil ? .retry : failure.kind.rule
-        // The holder was not told that it may look, if there were other sources still.
+        // The holder was not allowed to look if the task still had other sources.
         if rule == .nextSource, chunk.kind == .fetch, task.sources.count > 1, before == 0, task.rung != .whole,
             task.sources.indices.allSatisfy({ $0 == chunk.source || task.sources[$0].isDead })
         {
@@ -142,7 +142,7 @@ extension StoreModel {
         }
         var attempts = before + (counts == false ? 0 : 1)
         let bound = chunk.kind == .fetch ? tries(of: task) : Int(policy.attempts)
-        // A limit that may pass is not what a task fails by.
+        // A task doesn't fail because of a limit that may pass.
         if counts != nil, attempts >= bound, failure.status != nil, !failure.parksOrigin,
             origins[chunk.origin]?.hasServed ?? false, task.sources[chunk.source].failures <= 32
         {
@@ -182,7 +182,7 @@ extension StoreModel {
             if rule == .retry, keeps { self[place]?.restarts += 1 }
             let other = next(task, after: chunk.source, staying: stays) ?? chunk.source
             startOver(place, source: other, attempts: attempts, deaths: chunk.deaths)
-            // All of them have had their turn.
+            // All sources have had their turn.
             if rule == .retry, other < chunk.source, self[place]?.chunks[0].status == .ready {
                 self[place]?.chunks[0].status = .waiting
             }
@@ -201,12 +201,12 @@ extension StoreModel {
         self[place] = after
     }
 
-    /// After how many failures without progress a task fails: each of the sources that its tries go round has as many.
+    /// After how many failures without progress a task fails: the policy's attempts for each source in its round.
     func tries(of task: Task) -> Int {
         Int(policy.attempts) * max(1, task.sources.count { !$0.isDead && $0.differsIn != task.version })
     }
 
-    /// Whether anything would be lost with the version: a head alone may have planned it.
+    /// Whether starting over would lose bytes: a first response alone may have planned the version.
     private static func keepsAnything(_ task: Task, _ chunk: Chunk) -> Bool {
         guard task.isPlanned else { return false }
         return chunk.first > 0 || chunk.durable > chunk.first || task.done.contains { $0.first > 0 }
@@ -215,7 +215,7 @@ extension StoreModel {
             }
     }
 
-    /// All that is left to be done for the task waits.
+    /// Makes all remaining chunks of the task wait.
     private mutating func setBack(_ place: Place, _ lease: Lease, _ attempts: Int) {
         putBack(lease.epoch)
         guard var after = self[place] else { return }
@@ -227,11 +227,11 @@ extension StoreModel {
         self[place] = after
     }
 
-    /// Whether a failure is a sign of too much at once (row 24), and then whether it counts as a try.
+    /// Whether a failure is a sign of too many requests at once (row 24), and if so, whether it counts as a try.
     mutating func heedLimit(_ place: Place, _ chunk: Chunk, _ failure: Failure) -> Bool? {
         guard chunk.kind == .fetch, let task = self[place], let lease = chunk.lease else { return nil }
         var signal = failure.kind.limitSignal(status: failure.status)
-        // A file of which other chunks come is there.
+        // A file whose other chunks are served exists.
         let isServed = task.chunks.contains {
             $0.lease != nil && $0.lease?.epoch != lease.epoch && $0.kind == .fetch && $0.source == chunk.source
                 && $0.durable > $0.resume
@@ -248,7 +248,7 @@ extension StoreModel {
             isEcho || busyLanes(to: chunk.origin).count > 1 || lease.grantedAt <= origin.refusedAt
         if signal == .possible {
             guard mayBeLimit(place, task, chunk, failure, isShared: isShared) else { return nil }
-            // Once more, in case that the lanes which shared the origin have just gone; some more times if it is known to have limits.
+            // One more try, in case the lanes that shared the origin have just ended; more tries if the origin is known to have limits.
             let patience = origin.learned == nil ? 1 : 4
             guard isShared else {
                 // Histories are shorter than a limit lasts.
@@ -266,7 +266,7 @@ extension StoreModel {
             return false
         }
         guard isShared else { return true }
-        // Histories are too short for refusals that are too rare.
+        // Histories are too short for the rule about rare refusals.
         seen.insert(.halved)
         let allowed = allowed(chunk.origin)
         let learned = max(1, allowed / 2, min(allowed, servedBeside(lease.lane, at: chunk.origin)))
@@ -276,11 +276,11 @@ extension StoreModel {
         return learned == allowed
     }
 
-    /// Whether a refusal that may have another reason may be a limit. Histories are too short for what follows files that are served after all.
+    /// Whether a refusal that may have another reason may be a limit. Histories are too short for the case of files that are served after all.
     private mutating func mayBeLimit(
         _ place: Place, _ task: Task, _ chunk: Chunk, _ failure: Failure, isShared: Bool
     ) -> Bool {
-        // Their connections end before an answer.
+        // An origin that limits this way ends connections before an answer.
         if failure.kind == .network { return chunk.durable < chunk.resume + 65_536 }
         if task.isPlanned {
             return (task.teacher ?? chunk.source) == chunk.source || task.sources[chunk.source].bytes > 0
@@ -305,7 +305,7 @@ extension StoreModel {
         if task.restarts + 1 >= Int(policy.contentVersions) { fail(place) }
     }
 
-    /// A wrong digest (row 29): once more from where it came from, and then once from every other source.
+    /// A wrong digest (row 29): fetches once more from the same source, and then once from every other source.
     private mutating func fetchAgain(_ place: Place, _ chunk: Chunk, _ source: Int) {
         guard var task = self[place] else { return }
         if task.isClean { task.sources[source].isDead = true }
@@ -320,7 +320,7 @@ extension StoreModel {
         if next == nil { fail(place) }
     }
 
-    /// The source that a chunk goes on with after one that failed, in a circle.
+    /// The source that takes over after a failed one, in a circle.
     private func next(_ task: Task, after source: Int, staying: Bool) -> Int? {
         let usable = task.sources.indices.filter {
             !task.sources[$0].isDead && task.sources[$0].differsIn != task.version
@@ -329,7 +329,7 @@ extension StoreModel {
         return usable.first { $0 > source } ?? usable.first
     }
 
-    /// Hands the chunks of one source that nobody holds to another one.
+    /// Moves the unleased chunks of one source to another.
     private func move(_ task: inout Task, from source: Int, to next: Int) {
         for index in task.chunks.indices
         where task.chunks[index].kind == .fetch && task.chunks[index].lease == nil

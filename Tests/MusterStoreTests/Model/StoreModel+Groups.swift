@@ -1,29 +1,29 @@
 import MusterCore
 import MusterStore
 
-/// What groups do when their time has come, and who has to stop before anything is deleted.
+/// Time-driven changes of groups, and the sessions that must stop before anything is deleted.
 extension StoreModel {
-    /// The store's name of a task.
+    /// The store's id of a task.
     func id(of place: Place) -> TaskID? { places.first { $0.value == place }?.key }
 
-    /// Remembers who may still be writing under leases of a task that are about to be taken away (I13).
+    /// Remembers the sessions that may still be writing under a task's leases, which are about to be taken from them (I13).
     mutating func holdOut(_ place: Place, where isMeant: (Lease) -> Bool = { _ in true }) {
         guard let task = self[place], let id = id(of: place) else { return }
         for lease in task.chunks.compactMap(\.lease) where isMeant(lease) { holdOut(lease, of: id) }
     }
 
-    /// Remembers who may still be deleting what is left of a task, since another purge takes the place of that one.
+    /// Remembers the sessions that may still be deleting the task's leftovers, since another purge replaces theirs.
     mutating func holdOutPurges(of task: TaskID) {
         for lease in purges.filter({ $0.key.task == task }).compactMap(\.value.lease) { holdOut(lease, of: task) }
     }
 
-    /// Remembers a session that may still be at work under a lease that is about to be taken away. One that is gone is not waited for.
+    /// Remembers a session that may still work under a lease that is about to be taken from it. A session that is gone is not waited for.
     mutating func holdOut(_ lease: Lease, of task: TaskID) {
         guard sessions[lease.session] != nil else { return }
         holdouts[lease.epoch] = Holdout(session: lease.session, sync: lease.sync, task: task, lane: lease.lane)
     }
 
-    /// Whether something is about to be deleted at the path of a task. No two tasks of a history have one path.
+    /// Whether a purge is pending at the task's path. No two tasks of a history have the same path.
     func isDisputed(_ place: Place) -> Bool {
         guard let id = id(of: place) else { return false }
         return purges.contains { $0.key.task == id && $0.key.takesFile }
@@ -34,7 +34,7 @@ extension StoreModel {
         places.filter { self[$0.value]?.chunks.first?.status == .ready && isDisputed($0.value) }.map(\.key)
     }
 
-    /// Has the leftovers of a task deleted.
+    /// Adds a purge of a task's leftovers.
     mutating func purge(_ task: TaskID, version: Int, takesFile: Bool = true) {
         let waits = isHeldOut(task)
         if waits { seen.insert(.heldBack) }
@@ -42,17 +42,17 @@ extension StoreModel {
         purges[leftover] = Chunk(kind: .purge, status: waits ? .parked : .ready)
     }
 
-    /// Whether a session that lives may still be at work under a lease of the task that was taken from it.
+    /// Whether a live session may still work under a lease of the task that was taken from it.
     func isHeldOut(_ task: TaskID) -> Bool { holdouts.values.contains { $0.task == task } }
 
-    /// A session says what it holds still.
+    /// A session reports the leases that it still holds.
     mutating func letGo(_ session: SessionID, settled: Int64, holding held: [GrantedLease]) {
         holdouts = holdouts.filter { epoch, holdout in
             holdout.session != session || holdout.sync > settled || held.contains { $0.name.epoch == epoch }
         }
     }
 
-    /// Lets leftovers be deleted that nobody writes any more.
+    /// Releases the purges whose tasks no session writes any more.
     mutating func releasePurges() {
         holdouts = holdouts.filter { sessions[$0.value.session] != nil }
         for (leftover, purge) in purges where purge.status == .parked {
@@ -60,7 +60,7 @@ extension StoreModel {
         }
     }
 
-    /// Tasks may be added again.
+    /// Opens a group for new tasks.
     mutating func reopen(_ name: String) {
         guard let group = groups[name], group.state != .open else { return }
         seen.insert(.reopened)
@@ -71,7 +71,7 @@ extension StoreModel {
         groups[name]?.desired = "run"
     }
 
-    /// The time for a group is over.
+    /// Applies a group's deadline.
     mutating func expire(_ name: String, fails: Bool) {
         guard let group = groups[name], !group.state.isTerminal else { return }
         groups[name]?.isOverdue = true
@@ -89,7 +89,7 @@ extension StoreModel {
         close(name)
     }
 
-    /// Says what a group waits for; `false` when that is refused.
+    /// Sets the prerequisites of a group; returns `false` if they are refused.
     mutating func setPrerequisites(_ wanted: [GroupPrerequisite], of name: String) -> Bool {
         guard let group = groups[name], !group.state.isTerminal || wanted.isEmpty,
             wanted.allSatisfy({ groups[$0.group] != nil }),
@@ -107,12 +107,12 @@ extension StoreModel {
         return true
     }
 
-    /// Whether a group is another one, or waits for it.
+    /// Whether a group is the other one, or waits for it.
     private func reaches(_ name: String, _ other: String) -> Bool {
         name == other || (groups[name]?.prerequisites.keys.contains { reaches($0, other) } ?? false)
     }
 
-    /// Lets groups begin that wait for nobody any more, and takes back what may not run.
+    /// Releases groups whose prerequisites are all satisfied, and recalls the leases of groups that may not run.
     mutating func sweepGroups() {
         while let free = groups.first(where: {
             $0.value.isHeld && $0.value.prerequisites.values.allSatisfy(\.isSatisfied)

@@ -1,15 +1,15 @@
 import MusterCore
 
-/// Which connections sessions have (I5, adr/0024).
+/// The connections of sessions (I5, adr/0024).
 extension StoreModel {
-    /// The leases that have a lane, and those that were taken from sessions which may still use theirs.
+    /// The lanes of leases, and those of holdouts, whose sessions may still use them.
     private var lanes: [Lane] { leased + holdouts.values.map(\.lane).filter { $0.number > 0 } }
 
     private var leased: [Lane] {
         groups.values.flatMap(\.tasks.values).flatMap(\.chunks).compactMap(\.lease?.lane).filter { $0.number > 0 }
     }
 
-    /// Every connection there is.
+    /// All connections.
     var connections: Set<[Int64]> { Set(lanes.map(\.connection)) }
 
     /// The connections to an origin.
@@ -18,7 +18,7 @@ extension StoreModel {
     /// The connections to an origin that have leases.
     func busyLanes(to origin: String) -> Set<[Int64]> { Set(leased.filter { $0.origin == origin }.map(\.connection)) }
 
-    /// How many other connections to an origin bring bytes.
+    /// The number of other connections to an origin that bring bytes.
     func servedBeside(_ lane: Lane, at origin: String) -> Int {
         let serving = groups.values.flatMap(\.tasks.values).flatMap(\.chunks).filter {
             $0.origin == origin && $0.durable > $0.resume
@@ -29,7 +29,7 @@ extension StoreModel {
     /// The connections that a group's leases use.
     func lanes(of group: String) -> Set<[Int64]> { Set(lanes.filter { $0.group == group }.map(\.connection)) }
 
-    /// The leases that wait in their lanes for others.
+    /// The leases that queue behind others in their lanes.
     var queuedEpochs: Set<LeaseEpoch> {
         let leases = groups.values.flatMap(\.tasks.values).flatMap(\.chunks).compactMap(\.lease).filter {
             $0.lane.number > 0

@@ -2,7 +2,7 @@ import MusterCore
 import MusterStore
 
 extension StoreModel {
-    /// What `StoreText` shows of the store.
+    /// The model's state, in the form in which `StoreText` shows the store's.
     var lines: [String] {
         var lines = events
         for (name, group) in groups {

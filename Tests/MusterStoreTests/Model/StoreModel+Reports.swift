@@ -2,13 +2,14 @@ import MusterCore
 import MusterStore
 
 extension StoreModel {
-    /// Moves a lease's durable offset; `false` when it is not the session's. What comes with a failure is little that its origin serves, or nothing.
+    /// Moves a lease's durable offset; returns `false` if the session doesn't hold the lease. Bytes reported with a failure show
+    /// that the origin serves only if they are more than a little.
     @discardableResult
     mutating func progress(
         _ lease: GrantedLease, by session: SessionID, to offset: Int64, isFailure: Bool = false
     ) -> Bool {
         guard let (place, index) = find(lease, by: session), var task = self[place] else {
-            // Who deletes or asks has nothing to get on with, and nothing that could be exceeded but the question's end.
+            // Purges and questions have no progress; only a question has an end that the offset could exceed.
             return findPurge(lease, by: session) != nil || findQuestion(lease, by: session) != nil && offset <= 0
         }
         guard offset <= task.chunks[index].last ?? .max else { return false }
@@ -21,7 +22,7 @@ extension StoreModel {
         return true
     }
 
-    /// The first response to a task.
+    /// Applies the first response to a task.
     @discardableResult
     mutating func learn(
         _ lease: GrantedLease, by session: SessionID, size: Int64?, isSplittable: Bool, isStrong: Bool
@@ -52,7 +53,7 @@ extension StoreModel {
         return true
     }
 
-    /// A chunk that is durable to its end, or a purge.
+    /// Completes a chunk that is durable to its end, or a purge.
     mutating func done(_ lease: GrantedLease, by session: SessionID, at end: Int64? = nil) {
         if let leftover = findPurge(lease, by: session) {
             purges[leftover] = nil
@@ -77,7 +78,7 @@ extension StoreModel {
         self[place] = task
     }
 
-    /// A file that stands at its path.
+    /// Completes a task whose file is in place.
     mutating func finish(_ lease: GrantedLease, by session: SessionID, size: Int64) {
         guard let (place, index) = find(lease, by: session), var task = self[place] else { return }
         let chunk = task.chunks[index]
@@ -95,19 +96,19 @@ extension StoreModel {
         task.question = nil
         task.done = []
         self[place] = task
-        // A worker that has lost a lease may have made the part once more.
+        // A worker that has lost a lease may have created the part again.
         if task.isFenced { purge(lease.task, version: task.version, takesFile: false) }
         say("task.succeeded", place, version: task.version)
         close(place.group)
     }
 
-    /// A lease that is given back.
+    /// Releases a lease.
     mutating func release(_ lease: GrantedLease, by session: SessionID, at offset: Int64) {
         progress(lease, by: session, to: offset)
         putBack(isLost: false) { $0.epoch == lease.name.epoch && $0.session == session }
     }
 
-    /// The resolver gave a fresh URL, of an origin.
+    /// Applies the resolver's answer: a fresh URL at `origin`.
     mutating func resolve(_ lease: GrantedLease, by session: SessionID, to origin: String) {
         guard let place = findQuestion(lease, by: session), var task = self[place], let question = task.question else {
             return
@@ -124,7 +125,7 @@ extension StoreModel {
         self[place] = task
     }
 
-    /// A source contradicts the way in which it was asked, and is asked on that rung from now on.
+    /// Moves a source to a rung, since it contradicted the way in which it was asked.
     mutating func restart(_ lease: GrantedLease, on rung: Rung, by session: SessionID) {
         guard let (place, index) = find(lease, by: session), let task = self[place], task.chunks[index].kind == .fetch
         else { return }
@@ -132,7 +133,7 @@ extension StoreModel {
         if spare(place, chunk) { return }
         self[place]?.sources[chunk.source].failures += 1
         if let teacher = task.teacher, teacher != chunk.source, leaveMirror(place, chunk, chunk.source) { return }
-        // Where there is no lower rung that is a try.
+        // A restart that leads no lower counts as a try.
         let tries = rung <= task.rung ? 1 : 0
         self[place]?.attempts = max(task.attempts, chunk.attempts + tries)
         self[place]?.sources[chunk.source].rung = max(task.sources[chunk.source].rung, rung)

@@ -2,7 +2,7 @@ import MusterCore
 import MusterStore
 
 extension StoreModel {
-    /// Puts the leases that `isMeant` chooses back. No chunk is to blame for what was killed with its whole installation.
+    /// Puts back the leases that `isMeant` chooses. A kill of the whole installation counts as no chunk's death.
     mutating func putBack(isLost: Bool, isKilled: Bool = false, where isMeant: (Lease) -> Bool) {
         let waiting = queuedEpochs
         for (leftover, purge) in purges {
@@ -28,7 +28,7 @@ extension StoreModel {
             deaths.append(task.question?.deaths ?? 0)
         }
         var touched: [Int] = []
-        // A session that is still heard of, and has not said that it has stopped, may be writing.
+        // A session that still syncs, and has not reported that it stopped, may be writing.
         if isLost { holdOut(place, where: isMeant) }
         for (index, chunk) in task.chunks.enumerated() {
             guard let lease = chunk.lease, isMeant(lease) else { continue }
@@ -36,11 +36,11 @@ extension StoreModel {
             task.chunks[index].status = .ready
             task.chunks[index].resume = chunk.durable
             task.chunks[index].forgetRequest()
-            // However little it is: nothing has failed.
+            // However few bytes have come, they are progress, since nothing has failed.
             let hasBrought = chunk.durable > chunk.resume && task.goesOn
             if hasBrought { task.chunks[index].attempts = 0 }
             if isLost {
-                // A worker that asks a resolver writes nothing; every other one may write still.
+                // A worker that asks a resolver writes nothing; every other may still be writing.
                 task.isFenced = true
             }
             if isLost, !isKilled, !waiting.contains(lease.epoch) {
@@ -55,7 +55,7 @@ extension StoreModel {
         guard !deaths.isEmpty else { return }
         if task.state == .active && task.leases == 0 { task.state = .queued }
         self[place] = task
-        // What is poison does not start over.
+        // A poison chunk does not start over.
         if let chunk = touched.first.map({ task.chunks[$0] }), !task.goesOn, chunk.kind == .fetch,
             chunk.durable > chunk.first || task.isPlanned, chunk.deaths < Int(policy.deaths)
         {
@@ -65,12 +65,12 @@ extension StoreModel {
         }
     }
 
-    /// Puts one lease back that its holder has given up.
+    /// Puts back a lease that its holder has given up.
     mutating func putBack(_ epoch: LeaseEpoch) {
         putBack(isLost: false) { $0.epoch == epoch }
     }
 
-    /// Notes what a source carried, where there are several.
+    /// Counts the bytes of a source, if the task has several.
     static func credit(_ task: inout Task, _ source: Int, _ bytes: Int64) {
         if task.sources.count > 1 { task.sources[source].bytes += bytes }
     }
@@ -108,7 +108,7 @@ extension StoreModel {
         self[place] = task
     }
 
-    /// Gives a task up; what it has is kept. Who has reported the failure has stopped.
+    /// Fails a task and keeps its bytes. The session that reported the failure has stopped, and is no holdout.
     mutating func fail(_ place: Place, reported: LeaseEpoch? = nil) {
         holdOut(place) { $0.epoch != reported }
         guard var task = self[place], !task.state.isTerminal else { return }
@@ -130,7 +130,7 @@ extension StoreModel {
         }
     }
 
-    /// Lets every backoff end.
+    /// Ends all backoffs.
     mutating func promote() {
         for leftover in purges.keys where purges[leftover]?.status == .waiting { purges[leftover]?.status = .ready }
         for (name, group) in groups {
@@ -145,7 +145,7 @@ extension StoreModel {
         }
     }
 
-    /// A session that is over, and what it held.
+    /// Ends a session, and puts back its leases.
     mutating func end(_ session: SessionID, isLost: Bool, isKilled: Bool = false) {
         sessions[session] = nil
         putBack(isLost: isLost, isKilled: isKilled) { $0.session == session }

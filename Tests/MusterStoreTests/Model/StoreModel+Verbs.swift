@@ -101,7 +101,7 @@ extension StoreModel {
         }
     }
 
-    /// What failed tasks kept for a retry is dropped.
+    /// Drops what failed tasks kept for a retry.
     private mutating func dropFailed(_ name: String, _ keys: [String]?) {
         for place in chosen(name, keys, [.failed]) where self[place]?.wasStarted == true {
             startOver(place, source: self[place]?.teacher ?? 0, attempts: 0, deaths: 0)
@@ -113,7 +113,7 @@ extension StoreModel {
         }
     }
 
-    /// A plain GET that was stopped in the middle begins again.
+    /// Starts plain GETs over that were stopped in the middle.
     private mutating func restartPlain(_ places: [Place]) {
         for place in places {
             guard let task = self[place], !task.goesOn,
@@ -123,7 +123,7 @@ extension StoreModel {
         }
     }
 
-    /// Whether it was done: a group that others wait for is not removed.
+    /// Removes tasks or the whole group; returns `false` if other groups wait for it.
     mutating func remove(_ name: String, keys: [String]?, deletingFiles: Bool) -> Bool {
         guard let group = groups[name] else { return true }
         let isInUse = groups.values.contains {
@@ -148,11 +148,11 @@ extension StoreModel {
         return true
     }
 
-    /// What is left of a task on disk shall go.
+    /// Schedules the deletion of a task's leftovers.
     private mutating func drop(_ place: Place) {
         holdOut(place)
         guard let task = self[place], let id = id(of: place) else { return }
-        // What is left of a task that succeeded is parts alone.
+        // A task that succeeded leaves only parts behind.
         guard task.state != .succeeded else { return }
         holdOutPurges(of: id)
         purges = purges.filter { $0.key.task != id }

@@ -1,9 +1,9 @@
 import MusterCore
 import MusterStore
 
-/// What the store should do, in dictionaries: the same verbs without a database. Time passes when it is told so.
+/// The store's expected behaviour, in dictionaries: the same verbs without a database. Time passes only when a step says so.
 ///
-/// It does not choose what is leased: it is told what the store granted, and says whether that was allowed.
+/// The model does not choose leases: it takes over what the store granted, and reports whether that was allowed.
 struct StoreModel {
     struct Group {
         var state = GroupState.open
@@ -12,22 +12,22 @@ struct StoreModel {
         var maxConnections: Int?
         var hasResolver = false
         var tasks: [String: Task] = [:]
-        /// Whether its window is closed now.
+        /// Whether the group's window is closed now.
         var isClosed = false
-        /// Whether its time is over, and what follows from that.
+        /// Whether the group's deadline has passed, and whether it fails by that.
         var isOverdue = false
         var failsWhenOverdue = true
-        /// The generation in which it was last said that its time is over.
+        /// The generation for which the last `group.overdue` event was logged.
         var saidOverdue = 0
-        /// Whether it waits for others, as it knows itself.
+        /// Whether the group waits for others, as stored in its own row.
         var isHeld = false
         var prerequisites: [String: Prerequisite] = [:]
 
-        /// Whether anything may be fetched for it.
+        /// Whether chunks of the group may be fetched.
         var mayRun: Bool { desired == "run" && !isHeld && !isClosed && !(isOverdue && failsWhenOverdue) }
     }
 
-    /// What a group waits for, or waited for.
+    /// A group that another one waits for, or waited for.
     struct Prerequisite {
         var on: PrerequisiteCondition
         var isSatisfied: Bool
@@ -44,17 +44,17 @@ struct StoreModel {
         var restarts = 0
         var isPlanned = false
         var rung = Rung.chunks
-        /// Whether the version has a validator that tells it from any other.
+        /// Whether the version has a validator that distinguishes it from all others.
         var isStrong = false
         var isFenced = false
-        /// Whether it shall be paused as soon as it is not being put in place any more.
+        /// Whether the task is paused as soon as finalizing ends without success.
         var isPausing = false
         var wasStarted = false
-        /// Which source taught the content version.
+        /// The source from which the content version was learned.
         var teacher: Int?
         /// Whether other sources may serve chunks of it.
         var mixes = false
-        /// Whether its content had a wrong digest.
+        /// Whether a wrong digest was found, so that sources are not mixed any more.
         var isClean = false
         var bytesDone: Int64 = 0
         var chunks: [Chunk]
@@ -63,23 +63,23 @@ struct StoreModel {
         var done: [(first: Int64, last: Int64)] = []
 
         var leases: Int { chunks.count { $0.kind == .fetch && $0.lease != nil } }
-        /// Whether what has come is of use when it is asked for again.
+        /// Whether bytes that have come can be resumed by the next request.
         var goesOn: Bool { rung != .whole || size != nil && isStrong }
     }
 
     struct Source {
-        /// Where it is fetched from now.
+        /// The origin that the source is fetched from now.
         var origin: String
         var isDead = false
-        /// The content version that its own content is not.
+        /// The content version that the source's content differs from.
         var differsIn: Int?
-        /// How it is asked.
+        /// The rung on which the source is asked.
         var rung = Rung.chunks
         var failures = 0
         var bytes: Int64 = 0
         var refreshes = 0
         var refreshedBytes: Int64?
-        /// The steps in which its URL was taken for expired, and a fresh one came.
+        /// The step in which its URL was last taken for expired, and the one in which a fresh URL came.
         var askedAt = 0
         var resolvedAt = 0
 
@@ -97,32 +97,32 @@ struct StoreModel {
         var resume: Int64 = 0
         var durable: Int64 = 0
         var source = 0
-        /// Whose budget it counts against; nothing for what fetches nothing.
+        /// The origin whose budget it counts against; empty for chunks that fetch nothing.
         var origin = ""
         var attempts = 0
         var deaths = 0
-        /// Where the request of its lease ends, if that may go beyond it.
+        /// The end of its lease's request, if that may go beyond the chunk.
         var reach: Int64?
-        /// Whether that was made beside others that go on to its end at least.
+        /// Whether its request was made beside others that reach at least to its end.
         var isPiece = false
-        /// Whether it is asked for in the ordinary way, whatever runs beside it.
+        /// Whether it is requested on its own, whatever runs beside it.
         var isPlain = false
-        /// Whether a part was given back to its lease.
+        /// Whether its lease was given back a part of the file.
         var hasRegained = false
         var status = Status.ready
         var lease: Lease? {
             if case .leased(let lease) = status { lease } else { nil }
         }
 
-        /// Its lease is over, and with it the request.
+        /// Resets the state of the request, which ends with the lease.
         mutating func forgetRequest() {
             (reach, isPiece, isPlain, hasRegained) = (nil, false, false, false)
         }
 
-        /// Fewer bytes are as good as none.
+        /// Fewer bytes than this count as no progress.
         var little: Int64 { max(1, min(1_024, last.map { ($0 - resume) / 16 } ?? .max)) }
 
-        /// Whether the lease on it brought bytes that its next one can go on from.
+        /// Whether its lease brought bytes that the next one can resume.
         func hasProgress(in task: Task, after kind: FailureKind? = nil) -> Bool {
             durable >= resume + (kind == .tooSlow ? 65_536 : little) && task.goesOn
         }
@@ -132,20 +132,20 @@ struct StoreModel {
         var session: SessionID
         var sync: Int64
         var epoch: LeaseEpoch
-        /// The step in which it was granted.
+        /// The step in which the lease was granted.
         var grantedAt: Int
         var lane: Lane
     }
 
-    /// A connection of a session to an origin; number 0 for work that uses none.
+    /// A connection of a session to an origin; number 0 for leases without a connection.
     struct Lane: Hashable {
         var session: SessionID
         var number: Int64
         var origin: String?
-        /// The group of the lease that is in it: what its cap counts.
+        /// The group of the lease in the lane, for the group's cap.
         var group: String
 
-        /// The lane, whatever group uses it.
+        /// The lane's identity, whichever group uses it.
         var connection: [Int64] { [session.rawValue, number] }
     }
 
@@ -156,35 +156,35 @@ struct StoreModel {
         var isParked = false
     }
 
-    /// What is known of an origin.
+    /// An origin's state.
     struct Origin {
         var isParked = false
-        /// What it was halved to, how many minutes ago, and in which step.
+        /// Its halved allowance, the minutes since, and the step in which it was halved.
         var learned: Int?
         var minutes = 0
         var limitedAt = 0
-        /// When it last refused what may be a limit.
+        /// The step of its last refusal that may be a limit.
         var refusedAt = 0
-        /// Whether anything has come of it in this step.
+        /// Whether it has served bytes in this step.
         var hasServed = false
-        /// How many files it refused for good with a status.
+        /// The number of final refusals, by status.
         var refusesWith: [Int: Int] = [:]
     }
 
-    /// A task by its name.
+    /// A task's group and key.
     struct Place: Hashable {
         var group: String
         var key: String
     }
 
-    /// What is to be deleted of a task.
+    /// Leftovers of a task to be deleted.
     struct Leftover: Hashable {
         var task: TaskID
         var version: Int
-        /// Whether the file at the task's path goes too, so that nothing is put there meanwhile (I17).
+        /// Whether the file at the task's path is deleted too, so that no other file may be put there meanwhile (I17).
         var takesFile: Bool
 
-        /// What a lease deletes.
+        /// The leftovers that a purge lease deletes.
         init(_ lease: GrantedLease) {
             self.init(task: lease.task, version: Int(lease.version), takesFile: !lease.path.isEmpty)
         }
@@ -196,7 +196,7 @@ struct StoreModel {
         }
     }
 
-    /// A lease that was taken from a session which may still be writing.
+    /// A lease that was taken from a session that may still be writing.
     struct Holdout {
         var session: SessionID
         var sync: Int64
@@ -204,26 +204,26 @@ struct StoreModel {
         var lane: Lane
     }
 
-    /// What chance must bring about, or else the comparison says nothing of it.
+    /// Rare situations that the histories must produce, since otherwise the comparison proves nothing about them.
     enum Rare: String, CaseIterable {
-        /// An origin took a chunk from another one, or went on with what another one had begun.
+        /// A mirror took a chunk from another source, either untouched or with bytes of that source.
         case pulled, taken
-        /// An origin was halved, refused once more in the same burst, or was granted more than what it was halved to.
+        /// An origin's allowance was halved; it refused again within the same burst; it was granted more than the halved allowance.
         case halved, echoed, grown
-        /// A fresh URL was asked for, asked for once only, refused late, given, or given up.
+        /// A fresh URL was asked for; it was asked for only once; a refusal came late; the resolver answered; it never answered.
         case asked, askedOnce, late, answered, unanswered
-        /// A mirror was left for a version.
+        /// A mirror was dropped for a version.
         case left
-        /// A wrong digest was followed by the same source, or by the next.
+        /// After a wrong digest the same source was asked, or the next.
         case again, elsewhere
-        /// A file that was to be paused had to be fetched again; a deletion waited for a writer.
+        /// A file with a pending pause had to be fetched again; a purge waited for a writer.
         case stayedPaused, heldBack
-        /// A group was reopened, failed by its deadline, was recalled, and let others begin.
+        /// A group was reopened, failed at its deadline, had leases recalled, or was released from waiting.
         case reopened, expired, recalled, released
-        /// A lease was put into a lane that was there already.
+        /// A lease was put into an existing lane.
         case queued
-        /// A refused chunk went back to the lease that it was cut off, alone or with others, or was asked for once more; a holder had come to its end
-        /// before it heard of that.
+        /// A refused chunk went back to the lease from which it was cut, alone or with others; it was requested once more; a holder
+        /// ended its chunk before it heard of the part given back.
         case regained, regainedMore, askedAgain, ended
     }
 
@@ -232,15 +232,15 @@ struct StoreModel {
     var groups: [String: Group] = [:]
     var sessions: [SessionID: Session] = [:]
     var origins: [String: Origin] = [:]
-    /// What waits to be deleted.
+    /// The pending purges.
     var purges: [Leftover: Chunk] = [:]
-    /// Who may still be writing under which lease.
+    /// The leases under which a session may still be writing, by epoch.
     var holdouts: [LeaseEpoch: Holdout] = [:]
     var events: [String] = []
     var newestEpoch = LeaseEpoch(0)
-    /// The tasks' names by the store's ids.
+    /// The tasks' groups and keys, by the store's ids.
     var places: [TaskID: Place] = [:]
-    /// Counts what happened, for what came before what.
+    /// A counter of steps, which orders what happened.
     var step = 1
 
     init(policy: Store.Policy) { self.policy = policy }
@@ -250,39 +250,39 @@ struct StoreModel {
         set { groups[place.group]?.tasks[place.key] = newValue }
     }
 
-    /// How many leases an origin may have now.
+    /// The number of connections that an origin may have now.
     func allowed(_ origin: String) -> Int {
         let cap = Int(policy.connectionsPerOrigin)
         guard let known = origins[origin], let learned = known.learned else { return cap }
         return known.minutes > 0 ? cap : min(cap, learned)
     }
 
-    /// The task that has a lease on one of its chunks, and the chunk's place in it.
+    /// The task with the lease on one of its chunks, and the chunk's index.
     func find(_ lease: GrantedLease, by session: SessionID) -> (place: Place, index: Int)? {
         guard let place = places[lease.task], let task = self[place] else { return nil }
         let index = task.chunks.firstIndex { $0.lease?.epoch == lease.name.epoch && $0.lease?.session == session }
         return index.map { (place, $0) }
     }
 
-    /// Whose budget a lease on a chunk counts against.
+    /// The origin whose budget a lease on a chunk counts against.
     func origin(of lease: GrantedLease) -> String? {
         find(lease, by: lease.session).flatMap { self[$0.place]?.chunks[$0.index].origin }
     }
 
-    /// The task that has a lease as its question.
+    /// The task whose question the lease is on.
     func findQuestion(_ lease: GrantedLease, by session: SessionID) -> Place? {
         guard let place = places[lease.task], let held = self[place]?.question?.lease else { return nil }
         return held.epoch == lease.name.epoch && held.session == session ? place : nil
     }
 
-    /// What a lease deletes.
+    /// The purge that the lease is on.
     func findPurge(_ lease: GrantedLease, by session: SessionID) -> Leftover? {
         let leftover = Leftover(lease)
         guard let held = purges[leftover]?.lease else { return nil }
         return held.epoch == lease.name.epoch && held.session == session ? leftover : nil
     }
 
-    /// Whether a lease is a session's.
+    /// Whether a session holds the lease.
     func isHeld(_ lease: GrantedLease, by session: SessionID) -> Bool {
         find(lease, by: session) != nil || findQuestion(lease, by: session) != nil
             || findPurge(lease, by: session) != nil

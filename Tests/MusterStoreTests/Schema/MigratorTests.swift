@@ -3,9 +3,9 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// How a database becomes one of this build, and how it is told apart from others (`adr/0016`).
+/// How a database gets this build's schema, and how other builds' databases are recognized (`adr/0016`).
 @Suite struct MigratorTests {
-    @Test func migratingTwiceDoesItOnce() async throws {
+    @Test func secondMigrationDoesNothing() async throws {
         try await withEmptyDatabase { configuration in
             let migrator = Migrator(configuration)
             let before = try await migrator.difference()
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func manyMigratorsAtOnceDoItOnce() async throws {
+    @Test func concurrentMigratorsMigrateOnce() async throws {
         try await withEmptyDatabase { configuration in
             let applied = try await withThrowingTaskGroup(of: [String].self) { group in
                 for _ in 0..<6 { group.addTask { try await Migrator(configuration).migrate() } }
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func databasesOfOtherBuildsAreToldApart() async throws {
+    @Test func databasesOfOtherBuildsAreRecognized() async throws {
         try await withEmptyDatabase { configuration in
             let migrator = Migrator(configuration)
             let tables = Array(try await migrator.migrate().dropLast())
@@ -49,9 +49,9 @@ import Testing
         }
     }
 
-    /// Another build may have had other functions, or the same ones with other arguments: none of them stays. What an operator
-    /// has put into the same schema does.
-    @Test func functionsOfAnotherBuildGoAndOthersStay() async throws {
+    /// Another build may have had other functions, or the same ones with other arguments: all of them are dropped. An operator's
+    /// own functions in the schema stay.
+    @Test func functionsOfAnotherBuildAreDroppedAndOthersStay() async throws {
         try await withEmptyDatabase { configuration in
             _ = try await Migrator(configuration).migrate()
             try await withConnection(configuration) { connection in
@@ -101,16 +101,16 @@ import Testing
                 try await Migrator(configuration, patience: .zero).migrate()
             }
             #expect(refusal == .inUse(by: ["a coordinator at this machine"]))
-            // A migration that waits goes ahead as soon as the coordinator is gone.
+            // A waiting migration goes ahead as soon as the coordinator is gone.
             async let applied = Migrator(configuration, patience: .seconds(600)).migrate()
             await one.close()
             #expect(try await applied == ["functions"])
         }
     }
 
-    /// Two coordinators are started with `--migrate` at once: the second one waits while the first one migrates, and then the
-    /// first one holds the lock for as long as it runs.
-    @Test func aMigratorThatWaitedIsDoneWhenAnotherOneWasFirst() async throws {
+    /// Two coordinators start with `--migrate` at once: the second one waits while the first migrates, and then the first holds the
+    /// lock for as long as it runs.
+    @Test func aWaitingMigratorIsDoneOnceAnotherHasMigrated() async throws {
         try await withEmptyDatabase { configuration in
             _ = try await Migrator(configuration).migrate()
             try await withConnection(configuration) { coordinator in

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Names that the SQL functions write or compare are those of the closed lists in Swift.
+/// The names that the SQL functions write or compare are in the closed lists of Swift.
 @Suite("Names in the SQL functions") struct SQLTextTests {
     /// The sources of all functions of the schema, without comments.
     private func sources(_ fixture: StoreFixture) async throws -> [String] {
@@ -15,13 +15,13 @@ import Testing
             """)
     }
 
-    @Test func everyTypeOfEventInTheSQLIsListedAndTheOtherWayRound() async throws {
+    @Test func everyTypeOfEventInTheSQLIsListedAndViceVersa() async throws {
         try await StoreFixture.run { fixture in
             var written: Set<String> = []
             for source in try await sources(fixture) {
                 for match in source.matches(of: /'(dev\.muster\.[^']*)'(?:\s*\|\|\s*(\w+)\s*\|\|\s*'([^']*)')?/) {
                     if let end = match.3 {
-                        // Put together of the state that a group ends in.
+                        // Composed from the group's final state.
                         #expect(match.1 == "dev.muster.group." && match.2?.hasSuffix("state") == true)
                         for state in GroupState.allCases where state.isTerminal {
                             written.insert("\(match.1)\(state.rawValue)\(end)")
@@ -39,7 +39,7 @@ import Testing
         try await StoreFixture.run { fixture in
             var named: Set<String> = []
             for source in try await sources(fixture) {
-                // Functions about chunks and deliveries have kinds of their own.
+                // Functions about chunks and deliveries have other kinds, which are skipped.
                 guard
                     source.contains("failure_kind") || source.contains("fail_task") || source.contains("note_attempt")
                         || source.contains("'startOver'") || source.contains("limit_signal")
@@ -54,7 +54,7 @@ import Testing
                     for kind in match.1.matches(of: /'(\w+)'/) { named.insert(String(kind.1)) }
                 }
             }
-            // Those that are named today; without them the search would have found nothing.
+            // Kinds named today: if one were missing, the search would be broken.
             #expect(
                 named.isSuperset(of: ["digestMismatch", "network", "badRange", "poison", "deadline", "authentication"]))
             for name in named { #expect(FailureKind(rawValue: name) != nil, "\(name) is no kind of failure") }

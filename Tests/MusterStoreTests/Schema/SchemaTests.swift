@@ -4,7 +4,7 @@ import Testing
 
 @testable import MusterStore
 
-/// The schema as a text: every rule in one place, in its current form.
+/// The schema as text: every rule in one place, in its current form.
 @Suite struct SchemaTests {
     /// The folder of the scripts.
     private static let folder = repository + "/Sources/MusterStore/Schema"
@@ -27,17 +27,17 @@ import Testing
         for table in Schema.tables { #expect(Self.functions(table.text) == []) }
     }
 
-    /// What nothing but a test calls is not there.
+    /// No function exists that only tests call.
     @Test func everyFunctionIsCalledByAnotherOneOrByTheStore() throws {
         let calls = Self.calls(
             Schema.verbs.map(\.text).joined() + (try Self.swift(below: Self.repository + "/Sources/MusterStore")))
         for name in Schema.verbs.flatMap({ Self.functions($0.text) }) {
-            // Once where it is defined.
+            // The definition itself counts once.
             #expect(calls[name, default: 0] > 1, "nothing calls \(name)")
         }
     }
 
-    /// A function is installed without a look into its body; here every body is looked into.
+    /// Installing a function does not check its body; this test checks every body.
     @Test func everyFunctionBodyIsValid() async throws {
         try await StoreFixture.run { fixture in
             for verb in Schema.verbs {
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    /// How often each function is named in front of a parenthesis.
+    /// How often each name occurs before a parenthesis.
     private static func calls(_ text: String) -> [String: Int] {
         var counts: [String: Int] = [:]
         for piece in text.split(separator: "(", omittingEmptySubsequences: false).dropLast() {

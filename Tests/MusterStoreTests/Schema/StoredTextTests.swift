@@ -3,13 +3,13 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// A text that no closed set has is refused where it is read, with its column, its type and itself (house rule 19).
+/// A text outside its closed set is refused when it is read, with its column, its type and the text (house rule 19).
 @Suite("Unknown texts of the database") struct StoredTextTests {
-    /// A column that holds one of a closed set, and a question that reads it.
+    /// A column with a closed set of values, and a query that reads it.
     struct Case: Sendable, CustomTestStringConvertible {
         var table: String
         var column: String
-        /// The column as it is read, and the type that it is read as.
+        /// The column's name in the result, and the type that it is decoded as.
         var read: (column: String, type: String)
         var ask: @Sendable (StoreFixture) async throws -> Void
 
@@ -52,7 +52,7 @@ import Testing
         },
     ]
 
-    @Test(arguments: cases) func textThatIsNotListedIsRefused(_ one: Case) async throws {
+    @Test(arguments: cases) func unlistedTextIsRefused(_ one: Case) async throws {
         try await StoreFixture.run { fixture in
             try await Self.fill(fixture)
             try await one.ask(fixture)
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    /// Something in every table: a task that has failed once, one that is leased, a group that waits, and a delivery.
+    /// Fills every table: a task that has failed once, a leased one, a group that waits, and a delivery.
     private static func fill(_ fixture: StoreFixture) async throws {
         try await fixture.subscribe()
         try await fixture.makeGroup("g", [Wanted("a"), Wanted("b")])

@@ -2,36 +2,36 @@ import MusterCore
 import MusterPostgres
 import MusterStore
 
-/// A worker that draws from byte budgets: it keeps to the shares of the last answer that it heard, and says so.
+/// A worker that draws from byte budgets: it keeps to the shares of the last answer that it received, and reports those.
 struct BudgetPayer: Sendable {
-    /// A sync on its way: what it says is what the worker kept to when it was sent.
+    /// A sync on its way: it reports the shares that the worker kept to when it was sent.
     struct Sync: Sendable {
         let sequence: Int64
         let use: [BudgetUse]
     }
 
     var worker: TestWorker
-    /// What it keeps to, by budget.
+    /// The shares that the worker keeps to, by budget, in bytes per second.
     private(set) var keeps: [String: Int64] = [:]
 
     init(_ worker: TestWorker) {
         self.worker = worker
     }
 
-    /// Asks for work by its next sync, and hears its shares with the leases, if there are any.
+    /// Asks for work with its next sync; granted leases come with its shares.
     mutating func claim(_ room: Int32 = 1) async throws -> [GrantedLease] {
         try await worker.sync()
         return try await claimAgain(room)
     }
 
-    /// Asks for work by its newest sync.
+    /// Asks for work with its newest sync.
     mutating func claimAgain(_ room: Int32 = 1) async throws -> [GrantedLease] {
         let leases = try await worker.claimAgain(room)
         if !leases.isEmpty { keeps = Self.byName(try await worker.store.budgetShares(of: worker.session)) }
         return leases
     }
 
-    /// Sends its next sync, which says that it used so much of each of its shares, and whether it had to wait for them.
+    /// Sends its next sync, which reports that it used so many bytes of each share, and whether it had to wait for them.
     mutating func send(used: Int64, isShort: Bool = true) async throws -> Sync {
         try await worker.sync()
         return Sync(
@@ -39,16 +39,16 @@ struct BudgetPayer: Sendable {
             use: keeps.map { BudgetUse(budget: $0.key, bytes: used, bytesPerSecond: $0.value, isShort: isShort) })
     }
 
-    /// The coordinator takes a sync in. Returns what it answers.
+    /// Delivers a sync to the coordinator; returns the shares in the answer.
     func arrive(_ sync: Sync) async throws -> [String: Int64] {
         Self.byName(
             try await worker.store.settleBudgets(worker.session, sequence: sync.sequence, use: sync.use))
     }
 
-    /// Hears an answer.
+    /// Receives an answer.
     mutating func hear(_ answer: [String: Int64]) { keeps = answer }
 
-    /// Sends its next sync and hears the answer. Returns what its shares are then.
+    /// Sends its next sync and receives the answer; returns its shares.
     @discardableResult
     mutating func settle(used: Int64, isShort: Bool = true) async throws -> [String: Int64] {
         let sync = try await send(used: used, isShort: isShort)
@@ -56,7 +56,7 @@ struct BudgetPayer: Sendable {
         return keeps
     }
 
-    /// Has its use of budgets been told a second ago.
+    /// Shifts the worker's last report of its use to a second ago.
     func passSecond() async throws {
         try await worker.fixture.run(
             """
@@ -74,7 +74,7 @@ extension StoreFixture {
     /// A worker that draws from byte budgets.
     func makePayer(_ name: String = "worker") async throws -> BudgetPayer { BudgetPayer(try await makeWorker(name)) }
 
-    /// Lets no time pass between two syncs, however slow the test is: nothing is measured, and nothing is forgotten for its age.
+    /// Lets no time pass between two syncs, however slow the test is: no use is measured, and no share expires.
     func stopBudgetClock() async throws {
         try await run(
             """
@@ -90,10 +90,10 @@ extension StoreFixture {
             """)
     }
 
-    /// Ends what `stopBudgetClock` began.
+    /// Undoes `stopBudgetClock`.
     func startBudgetClock() async throws { try await run("DROP TRIGGER stopped_clock ON budget_shares") }
 
-    /// What the shares of a budget are together, as they count.
+    /// The sum of a budget's shares as they count.
     func total(_ budget: String) async throws -> Int64 {
         try await value("SELECT coalesce(sum(share), 0)::bigint FROM budget_shares WHERE budget = \(budget)")
     }

@@ -5,7 +5,7 @@ import MusterTestSupport
 import Synchronization
 import Testing
 
-/// Byte budgets: whose shares are never more than the rate, follow who uses them, and come back from those who are gone.
+/// Byte budgets: the sum of shares never exceeds the rate, shares follow their use, and those of ended sessions are freed.
 @Suite struct BudgetTests {
     @Test func onlySessionGetsAllOfAGroupsRate() async throws {
         try await StoreFixture.run { fixture in
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func newcomerGetsWhatTheOthersHaveGivenBackAndNoSooner() async throws {
+    @Test func newcomerGetsOnlySharesThatOthersHaveGivenBack() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
@@ -31,8 +31,8 @@ import Testing
             #expect(try await first.claim(1).count == 1)
             var second = try await fixture.makePayer("second")
             #expect(try await second.claim(1).isEmpty, "nothing is left of the rate")
-            // The first one is told of its smaller share, which counts in full until it says that it keeps to that: it may not
-            // have heard the answer.
+            // The first session is told its smaller share. The old one counts in full until the session reports that it keeps to
+            // the smaller: it may not have received the answer.
             let unheard = try await first.send(used: 0)
             #expect(try await first.arrive(unheard) == ["group:g": 500])
             #expect(try await fixture.total("group:g") == 1_000)
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func newcomerIsServedWithMoreThanCrumbs() async throws {
+    @Test func newcomerWaitsForASizableShare() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
@@ -65,13 +65,13 @@ import Testing
         }
     }
 
-    @Test func sharesFollowWhoUsesThem() async throws {
+    @Test func sharesFollowTheirUse() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(60, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 800000")
             var workers: [BudgetPayer] = []
             for number in 0..<5 { workers.append(try await fixture.makePayer("w\(number)")) }
-            // One can use a twentieth of the rate, one an eighth, one nothing, two any amount.
+            // One worker can use a twentieth of the rate, one an eighth, one nothing, and two any amount.
             let demands: [Int64] = [40_000, 100_000, 0, .max, .max]
             for index in workers.indices { _ = try await workers[index].claim(2) }
             var used: [Int64] = []
@@ -81,7 +81,7 @@ import Testing
                     try await workers[index].passSecond()
                     let share = workers[index].keeps["group:g"] ?? 0
                     used.append(min(share, demands[index]))
-                    // However slow the test is, who would take any amount uses all of his share up.
+                    // However slow the test is, a worker that could use any amount uses its share up.
                     let told = demands[index] == .max ? 2 * used[index] : used[index]
                     try await workers[index].settle(used: told, isShort: demands[index] > share)
                     #expect(try await fixture.total("group:g") <= 800_000)
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func whoUsesHisShareUpHasAsMuchAsHisSlots() async throws {
+    @Test func sharesThatAreUsedUpFollowTheSlots() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(60, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
@@ -104,7 +104,7 @@ import Testing
             _ = try await narrow.claim(2)
             #expect(wide.keeps == ["group:g": 800])
             #expect(narrow.keeps == ["group:g": 200])
-            // Not for the number of its leases at some moment, which changes all the time.
+            // Not by the current number of its leases, which changes all the time.
             _ = try await narrow.claim(8)
             for _ in 0..<3 {
                 try await wide.passSecond()
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func whatIsToldLateDecidesNothing() async throws {
+    @Test func lateSyncDecidesNothing() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
@@ -126,7 +126,7 @@ import Testing
             _ = try await first.claim(1)
             _ = try await second.claim(1)
             #expect(first.keeps == ["group:g": 500])
-            // It has 500 when it sends this. Then it gets all, and is about to be told that it has less again.
+            // The first session has 500 when it sends this. Then it gets all, and is about to be told a smaller share again.
             let late = try await first.send(used: 0)
             try await fixture.expire(second.worker.session)
             #expect(try await fixture.store.hasBudgets())
@@ -137,13 +137,13 @@ import Testing
             #expect(try await first.arrive(unheard) == ["group:g": 500])
             _ = try await first.arrive(late)
             #expect(try await fixture.total("group:g") == 1_000)
-            #expect(try await third.claimAgain(1).isEmpty, "the first one has heard nothing of that yet")
+            #expect(try await third.claimAgain(1).isEmpty, "the first session has not received its smaller share yet")
             try await fixture.check()
         }
     }
 
-    /// A sync that says nothing of a share was sent before the session heard of it.
-    @Test func shareIsNotForgottenForALateSync() async throws {
+    /// A sync that does not mention a share was sent before the session received that share.
+    @Test func lateSyncDoesNotDropAShare() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func whatASessionThatIsGoneHadIsForTheOthers() async throws {
+    @Test func shareOfAnEndedSessionIsFreed() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func whatASessionThatIsGoneHadOfTheFleetsRateIsForThoseWhoAreAtWork() async throws {
+    @Test func fleetShareOfAnEndedSessionGoesToWorkingSessions() async throws {
         var policy = StoreFixture.smallPolicy
         policy.fleetRate = 1_000
         try await StoreFixture.run(policy: policy) { fixture in
@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test func whatIsForgottenInACrashStillCountsWhileItIsKeptTo() async throws {
+    @Test func shareLostInACrashStillCountsWhileAWorkerKeepsToIt() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
@@ -210,7 +210,7 @@ import Testing
         }
     }
 
-    @Test func rateThatIsSetWhileWorkIsUnderWayReachesItAndGoesAgain() async throws {
+    @Test func rateSetDuringATransferAppliesToItUntilItIsCleared() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, size: 90))
             var worker = try await fixture.makePayer()
@@ -220,7 +220,7 @@ import Testing
             #expect(record.bytesPerSecondLimit == 700)
             #expect(try await fixture.store.hasBudgets())
             #expect(try await worker.settle(used: 0) == ["origin:http://a.test:80": 700])
-            // What it may have becomes less at once, whatever it used.
+            // The share shrinks at once, however much of it was used.
             _ = try await fixture.store.setOrigin("http://a.test:80", bytesPerSecond: .set(300))
             #expect(try await worker.settle(used: 700) == ["origin:http://a.test:80": 300])
             _ = try await fixture.store.setOrigin("http://a.test:80", maxConnections: .set(9), bytesPerSecond: .clear)
@@ -244,7 +244,7 @@ import Testing
         }
     }
 
-    @Test func whoDrawsFromABudgetNoMoreLosesItsShare() async throws {
+    @Test func sessionWithoutUseOfABudgetLosesItsShare() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("k", size: 90)])
             try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
@@ -252,16 +252,16 @@ import Testing
             let lease = try #require(try await payer.claim().first)
             try await payer.worker.finish(lease, size: 90)
             try await payer.passSecond()
-            #expect(try await payer.settle(used: 90) == ["group:g": 1_000], "it used it until now")
+            #expect(try await payer.settle(used: 90) == ["group:g": 1_000], "the share was used until now")
             try await payer.passSecond()
             #expect(try await payer.settle(used: 0).isEmpty)
             try await fixture.check()
         }
     }
 
-    /// Also where it keeps to less than its part of the rate would be.
+    /// This holds even if the worker keeps to less than its part of the rate would be.
     @Test(arguments: [Int64(1_000), 200])
-    func whatAWorkerDoesNotKnowToHaveLostBringsItNoLeases(former: Int64) async throws {
+    func shareThatIsLostUnknownToItsWorkerBringsNoLeases(former: Int64) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
             try await fixture.run("UPDATE groups SET bytes_per_second = \(former)")
@@ -282,7 +282,7 @@ import Testing
         }
     }
 
-    /// What sessions keep to, as they do: the sum that must never be more than the rate.
+    /// Records what sessions keep to, and the largest sum, which must never exceed the rate.
     private final class Meter: Sendable {
         private let kept = Mutex<[SessionID: Int64]>([:])
         let largest = Mutex<Int64>(0)
@@ -296,7 +296,7 @@ import Testing
         }
     }
 
-    @Test func whatIsKeptToIsNeverMoreThanTheRateWhateverIsLostOrLate() async throws {
+    @Test func keptSharesNeverExceedTheRateWhateverIsLostOrLate() async throws {
         let seed = UInt64.random(in: .min ... .max)
         try await StoreFixture.run(connections: 6) { fixture in
             try await fixture.makeGroup("g", Wanted.many(400, size: 90))
@@ -325,7 +325,7 @@ import Testing
                             case 10:
                                 if let sync = late.popLast() { _ = try await payer.arrive(sync) }
                             default:
-                                // Its trust ends before its session does.
+                                // The worker's trust ends before its session.
                                 meter.keep(0, by: payer.worker.session)
                                 try await fixture.expire(payer.worker.session)
                                 (payer, late) = (try await fixture.makePayer("w\(number)"), [])

@@ -3,13 +3,13 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Tasks that may take only so long (range contract, row 33).
+/// Tasks with a time limit (range contract, row 33).
 @Suite struct DeadlineTests {
-    @Test func whatIsNotDoneInTimeFailsWhateverItWaitsFor() async throws {
+    @Test func overdueTasksFailInEveryUnfinishedState() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(5, size: 90) + [Wanted("free", size: 90)], isSealed: true)
             var worker = try await fixture.makeWorker()
-            // One is fetched, one waits, one is finalized, one is paused, one is queued.
+            // One task is fetched, one waits, one is finalized, one is paused, one is queued.
             let leases = try await worker.claim(3)
             try await worker.fail(leases[1], .timeout)
             try await worker.learn(leases[2], size: 90)
@@ -30,7 +30,7 @@ import Testing
             let late = try await fixture.store.task(leases[1].path, of: "g")
             #expect(late.failure?.detail.contains("; last failure: ") == true, "\(late.failure?.detail ?? "")")
             #expect(try await worker.progress(leases[0], to: 30) == false)
-            // A retry gives the time anew, and goes on with the bytes that there are.
+            // A retry starts the time limit again, and keeps the bytes.
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             #expect(try await fixture.store.failOverdue() == 0)
             try await worker.finishEverything()
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func groupsThatSomebodyElseHasLockedAreLeftForTheNextRound() async throws {
+    @Test func lockedGroupsAreLeftForTheNextRoundOfDeadlines() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("locked", [Wanted("l")])
             try await fixture.makeGroup("free", [Wanted("f")])

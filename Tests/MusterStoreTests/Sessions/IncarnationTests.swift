@@ -4,18 +4,18 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// Databases that have lost what they said: after a failover that was not synchronous, or a restore.
+/// Databases that have lost committed data, after an asynchronous failover or a restore.
 @Suite struct IncarnationTests {
     private static func enter(_ fixture: StoreFixture) async throws {
         try await fixture.pool.withConnection { try await SchemaFence.enter($0) }
     }
 
-    /// What an administrator does who has restored files.
+    /// Simulates an administrator's restore of files.
     private static func restore(_ fixture: StoreFixture) async throws {
         try await fixture.run("UPDATE installation SET incarnation = 'restored'")
     }
 
-    @Test func aDatabaseThatIsTheSameGoesOn() async throws {
+    @Test func anUnchangedDatabaseGoesOn() async throws {
         try await StoreFixture.run { fixture in
             try await Self.enter(fixture)
             try await fixture.makeGroup("g", [Wanted("t")])
@@ -27,8 +27,8 @@ import Testing
         }
     }
 
-    /// A page that a disk has lost reads as an empty one, and no error of PostgreSQL's tells of it.
-    @Test func aDatabaseWithoutTheRowThatEachHasIsDamaged() async throws {
+    /// A page that a disk has lost may read as empty, without an error of PostgreSQL.
+    @Test func aDatabaseWithoutItsEventLogRowIsDamaged() async throws {
         try await StoreFixture.run { fixture in
             try await Self.enter(fixture)
             try await fixture.run("DELETE FROM event_log")
@@ -40,8 +40,8 @@ import Testing
         }
     }
 
-    /// All databases of these tests are copies of one that was made and never used.
-    @Test func copiesOfADatabaseThatWasNeverUsedAreDatabasesOfTheirOwn() async throws {
+    /// All databases of these tests are copies of a template that was never used.
+    @Test func copiesOfAnUnusedDatabaseAreDistinctInstallations() async throws {
         let identity = Observed<[[String]]>([])
         for _ in 0..<2 {
             try await StoreFixture.run { fixture in
@@ -50,7 +50,7 @@ import Testing
                 try await Self.enter(fixture)
                 let id = try await fixture.store.installation()
                 let incarnation = try await fixture.value("SELECT incarnation FROM installation", as: String.self)
-                // Copies of files have the number of the database within its cluster in common, too.
+                // File copies also share the database's OID within its cluster; the suffix tells them apart.
                 #expect(incarnation.hasSuffix(".\(id)"))
                 identity.update { $0.append([id, incarnation]) }
             }
@@ -58,7 +58,7 @@ import Testing
         #expect(Set(identity.value.map(\.[0])).count == 2 && Set(identity.value.map(\.[1])).count == 2)
     }
 
-    @Test func whatIsSaidOfALostPastIsSaidOfNothing() async throws {
+    @Test func reportsFromALostPastHaveNoEffect() async throws {
         try await StoreFixture.run { fixture in
             try await Self.enter(fixture)
             try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)
@@ -66,8 +66,8 @@ import Testing
             let stale = try await before.claim(2)
             try await Self.restore(fixture)
             try await Self.enter(fixture)
-            #expect(try await before.sync(held: stale.map(\.name)) == nil, "it opens a new session")
-            // Under the numbers of the past nothing is reported any more, whatever has these numbers in the backup.
+            #expect(try await before.sync(held: stale.map(\.name)) == nil, "the worker has to open a new session")
+            // Reports under the old numbers have no effect, whatever has these numbers in the backup.
             try await before.finish(stale[0], size: 90)
             #expect(try await fixture.store.group("g").tasks[.succeeded] == 0)
             #expect(try await fixture.store.sweepSessions().leases == 2)
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    /// A generation that is in no backup may have been told: what comes in its place is another fact (I9).
+    /// An event of a generation missing in the backup may have been delivered: its replacement is another fact (I9).
     @Test func eventsOfAnIncarnationHaveIdsOfTheirOwn() async throws {
         try await StoreFixture.run { fixture in
             func ids() async throws -> Set<String> {

@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What workers and origins have in hand, and what bounds the end of a task.
+/// The bytes that workers and origins are fetching, and the least time that a task still needs.
 @Suite struct LeasedBytesTests {
-    @Test func countsTheChunksThatAreFetchedAndThoseOfUnknownLengthApart() async throws {
+    @Test func leasedBytesCountChunksOfUnknownLengthSeparately() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup(
                 "g",
@@ -21,14 +21,14 @@ import Testing
             var hand = try await Self.hand(fixture)
             #expect(hand.leases == 3 && hand.fetching == 3 && hand.unknown == 1)
             #expect(hand.done == 50 && hand.total == 180)
-            // 50 bytes at 4 bytes per second; what is of unknown length says nothing.
+            // 50 bytes at 4 bytes per second; chunks of unknown length have no estimate.
             #expect((13...20).contains(try #require(hand.slowestSeconds)))
             let origins = Dictionary(
                 uniqueKeysWithValues: try await fixture.store.origins(after: nil, limit: 9).map { ($0.key, $0) })
             let (first, second) = (origins["http://a.test:80"]?.inHand, origins["http://b.test:80"]?.inHand)
             #expect(first?.done == 40 && first?.total == 90 && first?.unknown == 0 && first?.fetching == 1)
             #expect(second?.done == 10 && second?.total == 90 && second?.unknown == 1 && second?.slowestSeconds == nil)
-            // What nothing comes of says nothing either.
+            // Nor has a chunk without recent bytes.
             try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '1 min'")
             #expect(try await Self.hand(fixture).slowestSeconds == nil)
             try await worker.learn(b, size: 90)
@@ -36,7 +36,7 @@ import Testing
             try await worker.learn(c, size: 60)
             _ = try await worker.claim(9)
             hand = try await Self.hand(fixture)
-            #expect(hand.leases == 3 && hand.fetching == 2, "a file that is put in place is a lease, too")
+            #expect(hand.leases == 3 && hand.fetching == 2, "a finalization is a lease, too")
             #expect(hand.unknown == 0 && hand.done == 50 && hand.total == 150)
         }
     }
@@ -45,10 +45,10 @@ import Testing
         try #require(try await fixture.store.workers(after: nil, limit: 9).first).inHand
     }
 
-    @Test func aTaskThatIsFetchedTakesAsLongAsItsSlowestLeaseAndWhatMayNotBeLeasedYet() async throws {
+    @Test func aTaskNeedsAsLongAsItsSlowestLeaseAndItsPausedChunks() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("a", size: 250)], isSealed: true)
-            #expect(try await fixture.store.task("a", of: "g").secondsAtLeast == nil, "nobody fetches it")
+            #expect(try await fixture.store.task("a", of: "g").secondsAtLeast == nil, "no worker fetches it")
             var worker = try await fixture.makeWorker()
             let lease = try #require(try await worker.claim(1).first)
             try await worker.learn(lease, size: 250)

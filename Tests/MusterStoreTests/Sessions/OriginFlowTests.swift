@@ -3,10 +3,10 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What is known of how much came of an origin.
+/// How much an origin has served, as the store records it.
 @Suite struct OriginFlowTests {
-    /// A command ends before anybody adds up what came last. The next one must not take an origin for busy since then.
-    @Test func whatAnEarlierRunHasLeftIsOfThen() async throws {
+    /// A command may end before the last bytes are added up. The next one must not take the origin for busy since then.
+    @Test func flowOfAnEarlierRunKeepsItsTime() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("k")])
             try await fixture.run(

@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What is shown of origins, and what people set of them (range contract, row 24).
+/// What is shown of origins, and their settings (range contract, row 24).
 @Suite struct OriginTests {
     @Test func anOriginCanBeSetBeforeAnythingIsFetchedFromIt() async throws {
         try await StoreFixture.run { fixture in
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNotNamedStaysAndWhatIsClearedIsTheDefault() async throws {
+    @Test func unnamedSettingsStayAndClearedOnesReturnToTheDefault() async throws {
         try await StoreFixture.run { fixture in
             let key = "http://a.test:80"
             let later = Timestamp(microseconds: try await fixture.store.now().microseconds + 3_600_000_000)
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func aNewCapIsNotHeldAgainstWhatWasRefusedUnderTheOldOne() async throws {
+    @Test func aNewCapResetsTheLearnedAllowance() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(9))
             var worker = try await fixture.makeWorker()
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func whereNothingCameForATimeThereIsNoSpeed() async throws {
+    @Test func speedIsZeroAfterAPauseWithoutBytes() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 1_000_000)])
             var worker = try await fixture.makeWorker()
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func bytesOfProgressOfChunksAndOfFilesMakeTheSpeed() async throws {
+    @Test func speedIsMeasuredFromProgressChunksAndFiles() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 250), Wanted("whole", origins: ["b"])])
             var worker = try await fixture.makeWorker()
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func speedsAreAddedUpWithoutAWaitForTheLockOfTheOrigin() async throws {
+    @Test func speedsAreFoldedWithoutWaitingForTheOriginsLock() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)])
             var worker = try await fixture.makeWorker()

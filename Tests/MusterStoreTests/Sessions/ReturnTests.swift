@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// How lost work comes back.
+/// How leases of lost or closed sessions come back.
 @Suite struct ReturnTests {
     @Test func workOfAnExpiredSessionGoesOnElsewhere() async throws {
         try await StoreFixture.run { fixture in
@@ -24,8 +24,8 @@ import Testing
         }
     }
 
-    /// The process may have slept for longer than its session lived. Another one of the same name is none of it.
-    @Test func whoseSessionExpiredIsStillToLeave() async throws {
+    /// The process may have slept for longer than its session lived. Another process of the same name is not affected.
+    @Test func drainingOutlivesTheExpiryOfASession() async throws {
         try await StoreFixture.run { fixture in
             let first = try await fixture.makeWorker("w")
             try await fixture.store.drain(worker: "w")
@@ -44,11 +44,11 @@ import Testing
             #expect(try await isDraining(after: first.session).1)
             let (second, isStillDraining) = try await isDraining(after: first.session)
             #expect(isStillDraining)
-            #expect(try await isDraining(after: second).1, "it is not over yet")
+            #expect(try await isDraining(after: second).1, "the second session has not ended yet")
         }
     }
 
-    @Test func lostAnswersAreRepairedWithoutSuspicion() async throws {
+    @Test func lostAnswersAreRepairedWithoutAFenceOrADeath() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
             var worker = try await fixture.makeWorker()
@@ -137,7 +137,7 @@ import Testing
             var sizes: [Int64] = []
             while try await fixture.store.task("t", of: "g").state == .queued, sizes.count < 20 {
                 var worker = try await fixture.makeWorker("w\(sizes.count)")
-                // The first chunk is the one that kills; the others are fetched elsewhere, and here given back.
+                // The first chunk kills its workers; the others are fetched elsewhere, so they are released here.
                 let leases = try await worker.claimWork(8)
                 for lease in leases where lease.start > 0 { try await worker.release(lease) }
                 let lease = try #require(leases.first { $0.start == 0 })
@@ -165,8 +165,8 @@ import Testing
         }
     }
 
-    /// Bytes that are lost with their session show no poison either; but not for ever (I12).
-    @Test func plainGETThatIsStoppedInTheMiddleIsPoisonAfterFiftyVersions() async throws {
+    /// Bytes that are lost with their session disprove poison too, but not for ever (I12).
+    @Test func plainGETThatIsAlwaysInterruptedIsPoisonAfterFiftyVersions() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var deaths = 0
@@ -253,8 +253,8 @@ import Testing
         }
     }
 
-    /// The process is gone, and the coordinator has read its last request.
-    @Test func syncThatWasUnderWayDoesNotRenewASessionThatWasEnded() async throws {
+    /// The process is gone when the coordinator handles its last request.
+    @Test func lateSyncDoesNotRenewAnEndedSession() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(1))
             var gone = try await fixture.makeWorker("gone")
@@ -269,7 +269,7 @@ import Testing
         }
     }
 
-    @Test func sessionsThatExpiredAreGracedAndThoseThatWereEndedAreNot() async throws {
+    @Test func expiredSessionsAreGracedAndEndedOnesAreNot() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2))
             var worker = try await fixture.makeWorker()

@@ -5,7 +5,7 @@ import Testing
 
 /// Chunks that are much slower than their peers (range contract, row 32).
 @Suite struct SlowLeaseTests {
-    /// Leases on chunks of 1000 bytes each, with how far they got in a minute.
+    /// Leases on chunks of 1,000 bytes each; `durable` states the bytes that each got in a minute.
     private func begin(
         _ fixture: StoreFixture, durable: [Int64], origins: [String] = ["a"], etag: String = "\"strong\""
     ) async throws -> (TestWorker, [GrantedLease]) {
@@ -20,7 +20,7 @@ import Testing
                 effectiveURL: nil, suggestedName: nil, chunkSize: 1_000)
         ).holds()
         try await worker.done(first)
-        // All of them are held at the first source.
+        // All leases are held at the first source.
         let leases = try await worker.claim(Int32(durable.count)).sorted { $0.start < $1.start }
         try await fixture.run(
             """
@@ -31,7 +31,7 @@ import Testing
         return (worker, leases)
     }
 
-    @Test func aChunkThatIsMuchSlowerThanItsPeersIsTakenBackAndFenced() async throws {
+    @Test func aChunkMuchSlowerThanItsPeersIsTakenBackAndFenced() async throws {
         try await StoreFixture.run { fixture in
             var (worker, leases) = try await begin(fixture, durable: [500, 600, 20])
             #expect(try await fixture.store.sweepSlow() == 1)
@@ -40,7 +40,7 @@ import Testing
             #expect(renewed.lost == [leases[2].name])
             let again = try #require(try await worker.claim().first)
             #expect(again.start == leases[2].start && again.resume.offset == leases[2].start + 20 && again.isFenced)
-            #expect(try await fixture.value("SELECT max(deaths) FROM leases", as: Int32.self) == 0, "nobody died")
+            #expect(try await fixture.value("SELECT max(deaths) FROM leases", as: Int32.self) == 0, "no session died")
             #expect(try await fixture.store.sweepSlow() == 0, "the new lease is young")
         }
     }
@@ -55,8 +55,8 @@ import Testing
         }
     }
 
-    /// All that is under way is slow, since what was at the fast mirror has ended.
-    @Test func chunksOfASlowMirrorGoToTheOneThatWasFast() async throws {
+    /// All running leases are slow, since those at the fast mirror have ended.
+    @Test func chunksOfASlowMirrorGoToAMirrorThatWasFast() async throws {
         try await StoreFixture.run { fixture in
             let (_, leases) = try await begin(fixture, durable: [20, 30], origins: ["a", "b"])
             try await fixture.run("UPDATE sources SET bytes = 60, busy_ms = 60000 WHERE ordinal = 1")
@@ -71,8 +71,8 @@ import Testing
         }
     }
 
-    /// Nobody knows whether the other mirror is slow too. It is tried once, and early.
-    @Test func aChunkThatNeedsMinutesGoesToAMirrorThatNothingWasAskedOf() async throws {
+    /// The other mirror may be slow too: it is tried once, and early.
+    @Test func aChunkThatNeedsMinutesGoesToAnUntriedMirror() async throws {
         try await StoreFixture.run { fixture in
             var (worker, leases) = try await begin(fixture, durable: [20], origins: ["a", "b"])
             try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '9 s'")
@@ -88,14 +88,14 @@ import Testing
             try await fixture.check()
         }
         try await StoreFixture.run { fixture in
-            // 28 bytes per second: half a minute is enough for the rest.
+            // 28 bytes per second: the rest needs less than half a minute.
             _ = try await begin(fixture, durable: [310], origins: ["a", "b"])
             try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '11 s'")
             #expect(try await fixture.store.sweepSlow() == 0)
         }
     }
 
-    @Test func slowChunksStayWithTheirSourceWhereContentCanNotBeTold() async throws {
+    @Test func slowChunksStayWithTheirSourceWithoutAStrongValidator() async throws {
         try await StoreFixture.run { fixture in
             let (_, leases) = try await begin(
                 fixture, durable: [500, 600, 20], origins: ["a", "b"], etag: "W/\"weak\"")
@@ -119,8 +119,8 @@ import Testing
         }
     }
 
-    @Test func whatIsNearlyDoneOrYoungOrHasTooFewPeersStays() async throws {
-        // Half a minute is enough for the 30 bytes that are left; the peer of one other is nobody's median.
+    @Test func leasesNearlyDoneOrYoungOrWithTooFewPeersStay() async throws {
+        // The 30 bytes that are left need less than half a minute; a single peer makes no median.
         for durable in [[999, 999, 970] as [Int64], [600, 20]] {
             try await StoreFixture.run { fixture in
                 _ = try await begin(fixture, durable: durable)
@@ -168,11 +168,11 @@ import Testing
 }
 
 extension Bool {
-    /// Expects that the lease was the reporter's still.
+    /// Requires that the session still held the lease.
     fileprivate func holds() throws { try #require(self) }
 
-    /// To take it back would lose a file whose URL works once.
-    @Test(arguments: [false, true], [false, true]) func whatMayBeServedOnceIsLeftToItsHolder(
+    /// Taking the lease back would lose a file whose URL works once.
+    @Test(arguments: [false, true], [false, true]) func fileThatMayBeServedOnceIsLeftToItsHolder(
         servesAgain: Bool, isLarge: Bool
     ) async throws {
         try await StoreFixture.run { fixture in

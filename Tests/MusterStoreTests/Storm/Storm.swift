@@ -4,14 +4,14 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// Somebody who does at random what workers and callers do, while others do the same.
+/// A client that does at random what workers and callers do, while others do the same.
 struct StormRider {
     let fixture: StoreFixture
     var random: SeededGenerator
     var worker: TestWorker
     var leases: [GrantedLease] = []
 
-    /// The groups, and the sinks they are for.
+    /// The groups, with their sinks.
     static let groups = ["g1": "sink", "g2": "sink", "g3": "other"]
     static let sinks = ["sink", "other"]
 
@@ -21,15 +21,15 @@ struct StormRider {
         worker = try await fixture.makeWorker("rider\(seed % 4)", sinks: Self.sinks)
     }
 
-    /// Makes so many steps. What can't be done as things stand is no failure, everything else is.
+    /// Takes `steps` random steps. Refusals and lock timeouts are expected; any other error fails the test.
     mutating func ride(steps: Int) async throws {
         for _ in 0..<steps {
             do {
                 try await step()
             } catch is Store.Refusal {
-                // Somebody else removed, sealed or finished it meanwhile.
+                // Another rider has removed, sealed or finished the group meanwhile.
             } catch let error as PostgresError where error.sqlState == .lockNotAvailable {
-                // Somebody else had the group for longer than a verb waits for it: nothing was done.
+                // Another transaction has held the group's lock for longer than a verb waits: nothing was done.
             }
         }
     }
@@ -55,10 +55,10 @@ struct StormRider {
         case 92: try await store.remove(group, keys: nil, deletingFiles: true)
         case 93: try await store.remove(group, keys: [key()], deletingFiles: false)
         case 94:
-            // Its own leases, or somebody else's.
+            // May expire its own session, or another rider's.
             let rest = Int64.random(in: 0..<5, using: &random)
             try await fixture.run(
-                // In the order in which claims lock them: a statement of a test's own is not repeated after a deadlock.
+                // Locks in the order of claims: the test's own statement is not repeated after a deadlock.
                 """
                 UPDATE sessions SET expires_at = statement_timestamp() - interval '1 h'
                 WHERE id IN (SELECT id FROM sessions WHERE id % 5 = \(rest) ORDER BY id FOR NO KEY UPDATE)
@@ -91,7 +91,7 @@ struct StormRider {
         let tasks = keys.map { key in
             Wanted(
                 key, size: key.count == 2 ? 250 : nil, origins: key.count == 2 ? ["a", "b"] : ["c"],
-                // Half of the paths go from group to group (I17).
+                // Half of the paths are shared by several groups (I17).
                 path: key.count == 2 ? key : "\(group)/\(key)")
         }
         do {

@@ -4,9 +4,9 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// Every verb racing every other (F17): the invariants hold all the time, and then everything completes (I14).
+/// Every verb races every other (F17): the invariants hold throughout, and then everything completes (I14).
 @Suite struct StormTests {
-    @Test func everythingRacesEverything() async throws {
+    @Test func everyVerbRacesEveryOther() async throws {
         var random = SeededGenerator.forTest()
         let seeds = (0..<8).map { _ in random.next() }
         try await StoreFixture.run(connections: 10) { fixture in
@@ -23,7 +23,7 @@ import Testing
                     }
                 }
                 group.addTask {
-                    // One statement sees one moment, so that what holds at every commit can be checked at any time.
+                    // One statement sees one snapshot, so that the invariants of every commit can be checked at any time.
                     while riding.value > 0 { try await fixture.check("while others work") }
                 }
                 try await group.waitForAll()
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// The faults stop: every group becomes terminal, and once more after a retry.
+    /// After the faults every group becomes terminal, and again after a retry.
     private func finish(_ fixture: StoreFixture) async throws {
         let store = fixture.store
         try await store.expireAllSessions()
@@ -45,7 +45,7 @@ import Testing
                 _ = try await store.apply(.resume, to: group.name, keys: nil)
                 _ = try await store.seal(group.name)
             } catch Store.Refusal.noSuchGroup {
-                // A removal that the storm began has come to its end meanwhile.
+                // A removal that the storm began has completed meanwhile.
             }
         }
         try await worker.finishEverything()

@@ -3,19 +3,19 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Chunks that a second session fetches too, since their holder would keep everybody waiting.
+/// Chunks that a second session fetches too, since their holder would delay the whole group.
 @Suite struct DoubleTests {
-    /// A file of many chunks, of the last of which only 30 bytes are missing: too few to give away, few enough to be fetched twice.
+    /// A file of two chunks after the first, with only 30 bytes missing: too few to give away, few enough to fetch twice.
     private func begin(_ fixture: StoreFixture) async throws -> Straggling {
         var scene = try await Straggling.begin(fixture, durable: [1_000, 970])
         try await scene.slow.done(scene.leases[0])
         try await fixture.run("UPDATE groups SET lease_bytes = 100000, lease_ms = 1000000")
-        // It has not been heard of for a minute.
+        // The slow worker has reported nothing for a minute.
         try await scene.pass(seconds: 60)
         return scene
     }
 
-    @Test func aDoubleGoesOnFromWhatIsDurableAndWins() async throws {
+    @Test func aDoubleResumesFromTheDurableOffsetAndWins() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await begin(fixture)
             let original = scene.leases[1]
@@ -31,10 +31,10 @@ import Testing
             #expect(held.lost.isEmpty)
 
             #expect(try await scene.idle.progress(double, to: 2_080))
-            try await fixture.check("what a double has counts only when it wins")
+            try await fixture.check("a double's bytes count only when it wins")
             #expect(try await scene.idle.done([double]) == 1)
             try await fixture.check("won")
-            #expect(try await scene.isFenced(), "the other one may be writing still (I8)")
+            #expect(try await scene.isFenced(), "the holder may still be writing (I8)")
             #expect(try await scene.holdouts() == [scene.slow.session.rawValue])
             let renewed = try #require(try await scene.slow.sync(held: [original.name]))
             #expect(renewed.lost == [original.name])
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func bothAtOnceAreOneChunk() async throws {
+    @Test func holderAndDoubleDoneAtOnceCountAsOneChunk() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await begin(fixture)
             let double = try await scene.double()
@@ -77,23 +77,23 @@ import Testing
         }
     }
 
-    @Test func aDoubleGoesOnInPlaceOfAHolderWhoIsGone() async throws {
+    @Test func aDoubleTakesOverFromALostHolder() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await begin(fixture)
             let double = try await scene.double()
             #expect(try await scene.idle.progress(double, to: 2_090))
             #expect(try await fixture.expire(scene.slow.session).leases == 1)
-            try await fixture.check("it is the chunk now")
+            try await fixture.check("the double is the chunk now")
             #expect(try await fixture.chunks().isEmpty)
             #expect(try await scene.isFenced())
             #expect(try await scene.idle.progress(double, to: 2_095))
-            try await fixture.check("and counts")
+            try await fixture.check("its bytes count")
             try await scene.idle.done(double)
             try await scene.finish()
         }
     }
 
-    @Test func aDoubleThatIsBehindMakesRoomSoThatNothingDurableIsLost() async throws {
+    @Test func aDoubleThatIsBehindIsDroppedSoThatNoDurableByteIsLost() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await begin(fixture)
             let double = try await scene.double()
@@ -119,11 +119,11 @@ import Testing
                 case 3: try await scene.idle.sync(settled: scene.idle.sequence)
                 default: try await fixture.expire(scene.idle.session)
                 }
-                // What is restarted is not held any more, and the next sync says so.
+                // A restarted lease is no longer held, and the next sync says so.
                 if ending == 2 { try await scene.idle.sync(settled: scene.idle.sequence) }
                 try await fixture.check("ending \(ending)")
                 #expect(try await fixture.value("SELECT count(*) FROM leases", as: Int64.self) == 1)
-                #expect(try await scene.isFenced() == (ending == 4), "who has stopped himself writes no more")
+                #expect(try await scene.isFenced() == (ending == 4), "a helper that stopped writes no more")
                 #expect(try await scene.idle.help().doubles.isEmpty, "once is enough")
                 #expect(try await scene.slow.progress(scene.leases[1], to: 2_080))
                 try await scene.slow.done(scene.leases[1])
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func aRefusalOfADoubleIsHeededByTheFleet() async throws {
+    @Test func aRefusalOfADoubleLimitsItsOrigin() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await begin(fixture)
             let double = try await scene.double()
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func aHolderThatFailsFailsAsIfItWereAlone() async throws {
+    @Test func aHolderWithADoubleFailsAsWithout() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await begin(fixture)
             let double = try await scene.double()
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func whateverEndsTheChunkEndsItsDouble() async throws {
+    @Test func endOfAChunkEndsItsDouble() async throws {
         for ending in 0..<6 {
             try await StoreFixture.run { fixture in
                 var scene = try await begin(fixture)
@@ -181,7 +181,7 @@ import Testing
                 #expect(try await !scene.idle.progress(double, to: 2_090))
                 let doubles: Int64 = try await fixture.value("SELECT count(*) FROM leases WHERE kind = 'double'")
                 #expect(doubles == 0)
-                // Nothing of it is deleted while he may be writing (I13).
+                // None of the task's files is deleted while the helper may be writing (I13).
                 #expect(try await scene.holdouts().contains(scene.idle.session.rawValue))
                 switch ending {
                 case 0: _ = try await store.apply(.resume, to: "g", keys: nil)
@@ -194,11 +194,11 @@ import Testing
         }
     }
 
-    @Test func noMoreIsFetchedTwiceThanTheGroupMayWaste() async throws {
+    @Test func bytesFetchedTwiceStayWithinTheGroupsAllowance() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [970, 970, 970])
             try await scene.pass(seconds: 60)
-            // 3,100 bytes: 62 may be wasted, which is enough for two.
+            // 3,100 bytes: 62 may be wasted, which is enough for two doubles.
             #expect(try await scene.idle.help(8).doubles.count == 2)
             #expect(try await scene.idle.help(8).doubles.isEmpty)
             #expect(try await fixture.value("SELECT doubled_bytes FROM groups", as: Int64.self) == 60)
@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    @Test func aHolderWhoDoesNotAnswerIsDoubledAfterAWhile() async throws {
+    @Test func aHolderThatDoesNotAnswerIsDoubledAfterAWhile() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [1_000, 1_000, 950])
             try await scene.pass(seconds: 60)
@@ -219,16 +219,16 @@ import Testing
             try await scene.pass(seconds: 6)
             _ = try await scene.double()
             try await fixture.check()
-            #expect(try await scene.slow.shrink(scene.leases[2], to: 3_060) == .agreed, "it has come round")
+            #expect(try await scene.slow.shrink(scene.leases[2], to: 3_060) == .agreed, "the holder answers after all")
             try await scene.finish()
         }
     }
 
-    @Test func oneWorkerDoesNotFetchTheSameTwice() async throws {
+    @Test func noWorkerDoublesItsOwnChunk() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await begin(fixture)
             #expect(try await scene.slow.help().doubles.isEmpty)
-            // Nor under another session (F16).
+            // Nor under another session of the same worker (F16).
             var again = try await fixture.makeWorker("slow")
             #expect(try await again.help().doubles.isEmpty)
             _ = try await scene.double()
@@ -276,7 +276,7 @@ import Testing
 }
 
 extension TestWorker {
-    /// Reports several chunks as done, and returns how many doubles were first.
+    /// Reports several chunks as done, and returns how many doubles won.
     fileprivate func done(_ leases: [GrantedLease]) async throws -> Int {
         try await store.report(done: leases.map { .init(session: session, lease: $0.name, crc: 7) })
     }

@@ -3,18 +3,18 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// What is cut off a running chunk and refused to others goes back to the request that brings it (adr/0037).
+/// A piece cut off a running chunk that is then refused goes back to the request that covers it (adr/0037).
 @Suite struct GiveBackTests {
-    /// A file of 1,000 bytes that one request brings, and is at 250 of: cut at 300 into chunks of 100, of which some are leased.
+    /// A file of 1,000 bytes that one request fetches, now at 250. It is cut at 300; the rest is in chunks of 100, some of which are leased.
     private struct Scene {
         let fixture: StoreFixture
         var holder: TestWorker
         var others: TestWorker
         let whole: GrantedLease
-        /// In the order of the file.
+        /// The leased pieces, in the order of the file.
         let pieces: [GrantedLease]
 
-        /// Where `speed` is given, the holder has reported nothing but that.
+        /// With `speed`, the holder has reported only that, and no progress.
         init(_ fixture: StoreFixture, leasing count: Int32, isSlow: Bool = true, speed: Int64? = nil) async throws {
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             holder = try await fixture.makeWorker("holder")
@@ -24,7 +24,7 @@ import Testing
             try await fixture.run("UPDATE origins SET serves_again = true")
             try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
             if speed == nil { try await holder.progress(whole, to: 250) }
-            // One that was granted later than now has brought all of that in no time.
+            // A lease granted after now has brought all its bytes in no time.
             if !isSlow { try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '1 min'") }
             #expect(try await holder.shrink(whole, to: 300, speed: speed) == .agreed)
             pieces = try await others.claim(count).sorted { $0.start < $1.start }
@@ -32,22 +32,22 @@ import Testing
             self.fixture = fixture
         }
 
-        /// What the holder may keep.
+        /// The requests to the holder.
         func wishes() async throws -> [ShrinkWish] { try await fixture.store.shrinkWishes(of: holder.session) }
 
-        /// Where the holder's chunk ends.
+        /// The end of the holder's chunk.
         func end() async throws -> Int64 {
             try await fixture.value("SELECT last FROM leases WHERE chunk_id = \(whole.name.chunk.rawValue)")
         }
 
-        /// The chunks that nobody holds.
+        /// The chunks without a lease.
         func ready() async throws -> [String] {
             try await fixture.values(
                 "SELECT concat_ws(' ', first, last, status, attempts) FROM ready_chunks WHERE kind = 'fetch' ORDER BY first"
             )
         }
 
-        /// The holder and others bring what there is.
+        /// Lets the other worker fetch the rest, and checks that the group succeeds.
         mutating func finish() async throws {
             try await others.finishEverything(size: 1_000)
             #expect(try await fixture.store.group("g").state == .succeeded)
@@ -55,14 +55,14 @@ import Testing
         }
     }
 
-    /// How a piece may fail.
+    /// The ways in which a piece may fail.
     static let failures: [(FailureKind, Int32?)] = [
         (.notFound, 404), (.notFound, 410), (.httpStatus(403), 403), (.authentication, 401), (.network, nil),
         (.timeout, nil),
         (.changed, nil), (.badRange, 416), (.httpStatus(500), 500),
     ]
 
-    @Test(arguments: failures) func pieceThatIsRefusedGoesBackWithAllThatFollows(
+    @Test(arguments: failures) func refusedPieceGoesBackWithAllThatFollows(
         kind: FailureKind, status: Int32?
     ) async throws {
         try await StoreFixture.run { fixture in
@@ -77,14 +77,14 @@ import Testing
             let counted: String = try await fixture.value(
                 "SELECT concat_ws(' ', t.attempts, t.failure_kind, s.failures, o.learned) FROM tasks t, sources s, origins o"
             )
-            #expect(counted == "0 0", "no try of the file, and nothing that is held against its origin")
+            #expect(counted == "0 0", "neither a try of the file nor a failure of its origin")
             #expect(try await scene.holder.shrink(scene.whole, to: 1_000) == .kept)
             #expect(try await scene.wishes().isEmpty)
             try await scene.holder.progress(scene.whole, to: 700)
             try await fixture.passStraggling()
             #expect(try await scene.others.help(8).asked.isEmpty, "it is not divided again")
             #expect(try await fixture.store.preempt().isEmpty)
-            // What comes late changes nothing.
+            // Late reports change nothing.
             try await scene.others.fail(scene.pieces[0], kind, status: status)
             try await scene.others.done(scene.pieces[0])
             #expect(try await scene.holder.shrink(scene.whole, to: 300) == .kept)
@@ -107,8 +107,8 @@ import Testing
         }
     }
 
-    /// It had not heard of what it may keep.
-    @Test func whatAHolderHasNotBroughtThatHasCometoItsEndIsReadyForOthers() async throws {
+    /// The holder had not heard of the part given back.
+    @Test func unfetchedPartIsReadyForOthersIfItsHolderEndsFirst() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 1)
             try await scene.others.fail(scene.pieces[0], .notFound, status: 404)
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func pieceOfWhichSomethingIsDurableStays() async throws {
+    @Test func pieceWithDurableBytesStays() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 1)
             try await scene.others.fail(scene.pieces[0], .network, at: 310)
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func whatSomebodyHoldsOrHasBroughtStays() async throws {
+    @Test func leasedAndDonePiecesStay() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 4)
             let pieces = scene.pieces
@@ -160,7 +160,8 @@ import Testing
         }
     }
 
-    /// Of the same session, that is known to be there: what one asks for beyond its end would be fetched twice otherwise (I16).
+    /// Only pieces of the holder's own session, which is known to be alive, reach beyond their ends: bytes requested there would
+    /// otherwise be fetched twice (I16).
     @Test func pieceTakesOverFromTheNextOne() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 1)
@@ -180,14 +181,14 @@ import Testing
         }
     }
 
-    /// The one before it is asked for at the same moment.
-    @Test func pieceIsAskedForOnceMoreInTheOrdinaryWayWhereNoRequestBringsIt() async throws {
+    /// The piece before it was requested at the same moment.
+    @Test func pieceIsRequestedOnItsOwnIfNoRequestCoversIt() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 2, isSlow: false)
             let pieces = scene.pieces
             #expect(
                 pieces.map(\.reach) == [400, 500] && pieces.allSatisfy { $0.pace == 0 },
-                "what is on its way when a request is cut would be too much")
+                "cutting a longer request would waste the bytes in flight")
             try await scene.others.fail(scene.pieces[1], .changed)
             try await fixture.check("put back")
             #expect(try await scene.ready().first == "400 500 waiting 0")
@@ -198,7 +199,7 @@ import Testing
             let rest = try #require(try await scene.others.claim().first)
             #expect(rest.start == 300 && rest.pace == nil && rest.looks != nil, "no request runs before it")
             try await scene.others.fail(rest, .notFound, status: 404)
-            // What it fails with then counts as it does for any chunk, where nothing tells of a limit that may be the cause.
+            // From now on its failures count as those of any chunk, unless a limit may be the cause.
             try await fixture.forgetAnswers()
             do {
                 try await fixture.passBackoffs()
@@ -211,8 +212,8 @@ import Testing
         }
     }
 
-    /// The request that brings it is one that the origin serves.
-    @Test func certainLimitIsHeededAndThePieceGoesBack() async throws {
+    /// The origin still serves the request that covers the piece.
+    @Test func certainLimitIsAppliedAndThePieceGoesBack() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 1)
             try await scene.others.fail(scene.pieces[0], .httpStatus(503), status: 503)
@@ -224,7 +225,7 @@ import Testing
         }
     }
 
-    @Test func pieceThatIsTooMuchStaysWhereNoRequestBringsIt() async throws {
+    @Test func limitedPieceStaysIfNoRequestCoversIt() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 1)
             try await scene.holder.done(scene.whole, at: 300)
@@ -235,8 +236,8 @@ import Testing
         }
     }
 
-    /// Whatever they asked for beyond their ends would be fetched twice.
-    @Test func piecesAreAskedForAsFarAsTheyGoWhereNoRequestRunsBeforeThem() async throws {
+    /// Bytes requested beyond their ends would be fetched twice.
+    @Test func piecesAreRequestedOnlyToTheirEndsIfNoRequestRunsBeforeThem() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 1)
             #expect(scene.pieces[0].pace != nil)
@@ -250,8 +251,8 @@ import Testing
         }
     }
 
-    /// It was pulled by a mirror that has no such file, and what runs at the first source brings it.
-    @Test func pieceThatAMirrorDoesNotHaveIsAskedForBesideTheRequestThatRuns() async throws {
+    /// The piece was pulled to a mirror that lacks the file, while a request at the first source covers it.
+    @Test func pieceMissingAtAMirrorIsRequestedBesideTheRunningRequest() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
             var holder = try await fixture.makeWorker("holder")
@@ -265,7 +266,7 @@ import Testing
             var others = try await fixture.makeWorker("others")
             let pieces = try await others.claim(8)
             let pulled = try #require(pieces.first { $0.source == 1 })
-            #expect(pulled.pace == nil, "nothing runs there")
+            #expect(pulled.pace == nil, "no request runs at the mirror")
             try await others.fail(pulled, .notFound, status: 404)
             try await fixture.passBackoffs()
             let again = try #require(try await others.claim(8).first { $0.start == pulled.start })
@@ -274,7 +275,7 @@ import Testing
         }
     }
 
-    @Test func pieceHasToBringATenthOfWhatTheRequestBringsThatRuns() async throws {
+    @Test func pieceHasToReachATenthOfTheRunningRequestsSpeed() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Scene(fixture, leasing: 1)
             let chunk = scene.whole.name.chunk.rawValue
@@ -286,16 +287,16 @@ import Testing
         }
     }
 
-    /// It reports what is durable every few seconds only.
-    @Test func pieceHasToKeepAPaceBesideARequestOfWhichNothingIsDurableYet() async throws {
+    /// The holder reports its durable offset only every few seconds.
+    @Test func pieceHasAPaceBesideARequestWithoutDurableBytes() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Scene(fixture, leasing: 1, speed: 500_000)
             #expect(scene.pieces[0].pace == 50_000)
         }
     }
 
-    /// It may be gone, and what is given back to it would come when its session expires.
-    @Test func silentSessionIsGivenNothingBackAndNothingIsMeasuredByIt() async throws {
+    /// The session may be gone, and a part given back to it would return only when it expires.
+    @Test func silentSessionIsGivenNothingBackAndSetsNoPace() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 1)
             #expect(scene.pieces[0].pace != nil)

@@ -3,18 +3,18 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Tails of chunks that are given away by holders who are slow.
+/// Slow holders that give the tails of their chunks away.
 @Suite struct ShrinkTests {
-    @Test func aSlowHolderGivesItsTailAwayAndBothAreThroughTogether() async throws {
+    @Test func aSlowHolderGivesItsTailAwaySoThatBothEndTogether() async throws {
         try await StoreFixture.run { fixture in
-            // 20 bytes per second against 100: of what is left, a sixth is for the holder.
+            // 20 bytes per second against 100: the holder keeps a sixth of the rest.
             var scene = try await Straggling.begin(fixture, durable: [200])
             try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '50 s'")
             #expect(try await scene.idle.claim(4).isEmpty)
             let help = try await scene.idle.help(4)
             #expect(help.asked == [scene.slow.session] && help.doubles.isEmpty)
             #expect(try await scene.store.shrinkingSessions() == [scene.slow.session])
-            // 300 + 800 / 6, to the next multiple of 10; nobody has heard of it for a minute, so nothing is guessed.
+            // 300 + 800 / 6, rounded up to a multiple of 10. Without news for a minute, no further progress is assumed.
             let wish = try #require(try await scene.wishes().first)
             #expect(wish.lease == scene.leases[0].name && wish.end == 440)
             #expect(try await scene.idle.claim(4).isEmpty, "nothing is given away before the holder has agreed")
@@ -33,14 +33,14 @@ import Testing
         }
     }
 
-    @Test func aHolderThatNeedsLongForTheUnitKeepsLessThanOne() async throws {
+    @Test func aVerySlowHolderKeepsLessThanAShrinkUnit() async throws {
         var policy = StoreFixture.smallPolicy
         policy.shrinkUnit = 320
         try await StoreFixture.run(policy: policy) { fixture in
             var scene = try await Straggling.begin(fixture, durable: [200])
             try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '50 s'")
             #expect(try await scene.idle.help(4).asked == [scene.slow.session])
-            // 300 + 800 / 6, to the next multiple of 20.
+            // 300 + 800 / 6, rounded up to a multiple of 20.
             #expect(try await scene.wishes().first?.end == 440)
             try await scene.finish()
         }
@@ -56,19 +56,19 @@ import Testing
         }
     }
 
-    @Test func anEndThatIsNotNearerSaysNoAndIsNotAskedForAgainAtOnce() async throws {
+    @Test func aHolderThatKeepsItsEndIsNotAskedAgainAtOnce() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [200])
             #expect(try await scene.idle.help().asked.count == 1)
             #expect(try await scene.idle.help().asked.isEmpty, "asked already")
             #expect(try await scene.slow.shrink(scene.leases[0], to: 1_100) == .kept)
             #expect(try await scene.wishes().isEmpty)
-            #expect(try await scene.idle.help().asked.isEmpty, "it has just said no")
+            #expect(try await scene.idle.help().asked.isEmpty, "the holder has just declined")
             try await scene.pass(seconds: 7)
             #expect(try await scene.idle.help().asked.count == 1)
             #expect(try await scene.slow.shrink(scene.leases[0], to: .max) == .kept)
             try await scene.pass(seconds: 7)
-            #expect(try await scene.idle.help().asked.isEmpty, "each time it takes longer")
+            #expect(try await scene.idle.help().asked.isEmpty, "the pause between requests grows")
             try await scene.finish()
         }
     }
@@ -79,21 +79,21 @@ import Testing
             let lease = scene.leases[0]
             #expect(try await scene.slow.shrink(lease, to: 700) == .agreed)
             #expect(try await scene.slow.shrink(lease, to: 700) == .kept)
-            #expect(try await scene.slow.shrink(lease, to: 900) == .kept, "what was said before that comes late")
+            #expect(try await scene.slow.shrink(lease, to: 900) == .kept, "a late repetition of an earlier answer")
             #expect(try await scene.slow.shrink(lease, to: 500) == .agreed, "nearer still")
             try await fixture.check()
             #expect(try await fixture.chunks() == ["fetch 500 0 ready 0", "fetch 700 0 ready 0"])
-            #expect(try await scene.idle.shrink(lease, to: 400) == .lost, "somebody else's lease")
+            #expect(try await scene.idle.shrink(lease, to: 400) == .lost, "another session's lease")
             #expect(try await scene.slow.shrink(lease, to: 299) == .kept, "below what is durable (I4)")
             #expect(try await scene.slow.shrink(lease, to: 100) == .kept, "nothing would be left")
             _ = try await scene.store.apply(.pause, to: "g", keys: nil)
-            #expect(try await scene.slow.shrink(lease, to: 400) == .lost, "it was taken away")
+            #expect(try await scene.slow.shrink(lease, to: 400) == .lost, "the pause has ended the lease")
             _ = try await scene.store.apply(.resume, to: "g", keys: nil)
             try await scene.finish()
         }
     }
 
-    @Test func aLeaseThatEndsOtherwiseComesBackWithItsNewEnd() async throws {
+    @Test func aShrunkLeaseThatFailsComesBackWithItsNewEnd() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Straggling.begin(fixture, durable: [200, 300])
             #expect(try await scene.slow.shrink(scene.leases[0], to: 700) == .agreed)
@@ -120,8 +120,8 @@ import Testing
         }
     }
 
-    @Test func nobodyIsAskedWhoGetsOnOrWhoseTailIsTooSmall() async throws {
-        // In a minute 1,000 bytes are done at the speed of the others; 30 bytes are too few to be worth a third of their time.
+    @Test func noHolderIsAskedThatIsFastOrHasATooSmallTail() async throws {
+        // In a minute 1,000 bytes are done at the others' speed; 30 bytes are too few to be worth a third of the time.
         for durable in [[970] as [Int64], [1_000]] {
             try await StoreFixture.run { fixture in
                 var scene = try await Straggling.begin(fixture, durable: durable)
@@ -130,13 +130,13 @@ import Testing
             }
         }
         try await StoreFixture.run { fixture in
-            // Ten seconds old, 900 bytes done: one second is left.
+            // Ten seconds old, with 900 bytes done: one second is left.
             var scene = try await Straggling.begin(fixture, durable: [900])
             try await fixture.run(
                 "UPDATE leases SET granted_at = statement_timestamp() - interval '10 s', progress_at = statement_timestamp()"
             )
             #expect(try await scene.idle.help(4).asked.isEmpty)
-            // One that was granted just now has not had the time to say anything.
+            // A lease granted just now has had no time to report progress.
             try await fixture.run(
                 "UPDATE leases SET granted_at = statement_timestamp() - interval '4 s', durable = resume, progress_at = granted_at"
             )
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func nobodyIsAskedWhereSomethingIsReadyOrNothingMayBeGranted() async throws {
+    @Test func noHolderIsAskedWhileChunksAreReadyOrNothingMayBeGranted() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [200, 200], maxConnections: 3)
             let store = scene.store
@@ -167,22 +167,22 @@ import Testing
             #expect(try await asked() == 0)
             _ = try await fixture.run("UPDATE tasks SET rung = 'chunks'")
             _ = try await fixture.add([Wanted("more")], to: "g", reopening: true)
-            #expect(try await asked() == 0, "first what nobody has begun with")
+            #expect(try await asked() == 0, "chunks that are ready go first")
             _ = try await store.apply(.cancel, to: "g", keys: ["more"])
             #expect(try await asked() == 1, "room for one helper")
-            #expect(try await asked() == 0, "whose place is kept for it")
+            #expect(try await asked() == 0, "the connection is reserved for that helper")
         }
     }
 
-    @Test func asManyAreAskedAsThereAreIdlePlacesTheSlowestFirst() async throws {
+    @Test func asManyHoldersAreAskedAsThereAreIdleSlotsTheSlowestFirst() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [300, 100, 200])
             #expect(try await scene.idle.help(2).asked == [scene.slow.session, scene.slow.session])
             #expect(Set(try await scene.wishes().map(\.lease)) == [scene.leases[1].name, scene.leases[2].name])
-            // Somebody who reaches another sink alone is no help.
+            // A session that reaches only another sink is no helper.
             var other = try await fixture.makeWorker("other", sinks: ["elsewhere"])
             #expect(try await other.help(4).asked.isEmpty)
-            // Who is told to leave isn't either.
+            // Nor is a draining session.
             try await fixture.run("UPDATE sessions SET draining = true WHERE worker = 'idle'")
             #expect(try await scene.idle.help(4).asked.isEmpty)
         }

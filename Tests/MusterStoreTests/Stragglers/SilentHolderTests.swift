@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Chunks whose holders are not heard of, and of which too much is left to be fetched twice.
+/// Chunks of silent holders, with too much left to be fetched twice.
 @Suite struct SilentHolderTests {
-    /// Lets time pass in which nothing is heard of the slow worker.
+    /// Lets time pass without any report or sync of the slow worker.
     private func pass(seconds: Int64, _ scene: inout Straggling) async throws {
         try await scene.pass(seconds: seconds)
         try await scene.fixture.run(
@@ -16,24 +16,24 @@ import Testing
             """)
     }
 
-    @Test func whoDoesNotAnswerForTenSecondsLosesWhatHeHolds() async throws {
+    @Test func aHolderThatIsSilentForTenSecondsLosesItsChunk() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [200])
             let lease = scene.leases[0]
             #expect(try await scene.idle.help().asked.count == 1)
             try await pass(seconds: 9, &scene)
-            #expect(try await scene.idle.help().taken == 0, "it may be busy")
+            #expect(try await scene.idle.help().taken == 0, "the holder may be busy")
             try await pass(seconds: 2, &scene)
             let help = try await scene.idle.help()
             #expect(help.taken == 1 && help.doubles.isEmpty && help.asked.isEmpty)
             try await fixture.check("taken")
-            #expect(try await scene.isFenced(), "he may be writing still (I8)")
+            #expect(try await scene.isFenced(), "the holder may still be writing (I8)")
             #expect(try await scene.holdouts() == [scene.slow.session.rawValue])
 
             let taken = try #require(try await scene.idle.claim().first)
             #expect(taken.start == 100 && taken.end == 1_100 && taken.resume.offset == 300 && taken.isFenced)
             #expect(taken.name.epoch > lease.name.epoch)
-            // He wakes up.
+            // The slow worker wakes up.
             #expect(try await !scene.slow.progress(lease, to: 900), "an old epoch (I1)")
             #expect(try await scene.slow.shrink(lease, to: 900) == .lost)
             let renewed = try #require(try await scene.slow.sync(held: [lease.name]))
@@ -43,11 +43,11 @@ import Testing
         }
     }
 
-    @Test func whoIsHeardOfKeepsWhatHeHolds() async throws {
+    @Test func aHolderThatSyncsKeepsItsChunk() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [200])
             #expect(try await scene.idle.help().asked.count == 1)
-            // A program of before does not answer, but syncs.
+            // An older worker version does not answer shrink requests, but syncs.
             try await pass(seconds: 60, &scene)
             try await scene.slow.sync(held: scene.leases.map(\.name))
             #expect(try await scene.idle.help().taken == 0)
@@ -55,12 +55,12 @@ import Testing
         }
     }
 
-    @Test func whoWasNotAskedIsSilentWhenHalfOfHisSessionIsOver() async throws {
+    @Test func aHolderThatWasNotAskedIsSilentAfterHalfOfItsSessionTTL() async throws {
         try await StoreFixture.run { fixture in
-            // 30 bytes are left, too few to be given away, and the group may waste 22.
+            // 30 bytes are left, too few to be given away, and the group may waste only 22.
             var scene = try await Straggling.begin(fixture, durable: [970])
             try await pass(seconds: 1_790, &scene)
-            #expect(try await scene.idle.help().taken == 0, "he may sync every 20 minutes")
+            #expect(try await scene.idle.help().taken == 0, "the worker may sync every 20 minutes")
             try await pass(seconds: 20, &scene)
             #expect(try await scene.idle.help().taken == 1)
             try await fixture.check("taken")
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func whatMayBeFetchedTwiceIsNotTakenAway() async throws {
+    @Test func aChunkThatMayBeDoubledIsNotTakenAway() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [1_000, 970])
             try await scene.slow.done(scene.leases[0])
@@ -78,12 +78,12 @@ import Testing
             let help = try await scene.idle.help()
             #expect(help.doubles.count == 1 && help.taken == 0)
             try await pass(seconds: 1_000, &scene)
-            #expect(try await scene.idle.help().taken == 0, "somebody is at it already")
+            #expect(try await scene.idle.help().taken == 0, "a double already fetches it")
             try await scene.finish()
         }
     }
 
-    @Test func noChunkGoesRoundForEver() async throws {
+    @Test func noChunkIsTakenAwayForEver() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [200])
             for turn in 0..<4 {
@@ -93,7 +93,7 @@ import Testing
                 let taken = try await scene.idle.help().taken
                 #expect(taken == (turn < 3 ? 1 : 0), "turn \(turn)")
                 guard taken == 1 else { break }
-                // The slow one comes round, and gets it again.
+                // The slow worker comes back, and is granted the chunk again.
                 #expect(try await scene.slow.claim().count == 1)
             }
             try await fixture.check()
@@ -102,12 +102,12 @@ import Testing
     }
 
     /// The silent holder may still be using its connection.
-    @Test func noChunkIsTakenWhereItsTakerHasNoConnection() async throws {
+    @Test func noChunkIsTakenAwayIfItsTakerHasNoConnection() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [200], maxConnections: 2)
             #expect(try await scene.idle.help().asked.count == 1)
             try await pass(seconds: 11, &scene)
-            #expect(try await scene.slow.help().taken == 0, "nobody takes it from himself")
+            #expect(try await scene.slow.help().taken == 0, "a worker takes no chunk from itself")
             try await pass(seconds: 1_900, &scene)
             try await fixture.run("UPDATE groups SET max_connections = 1")
             #expect(try await scene.idle.help().taken == 0)
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    /// A coordinator that owns its fleet ends all sessions when it starts: a new one that is idle before they are swept takes over at once.
+    /// A coordinator that owns its fleet ends all sessions when it starts: a new idle session takes over at once, even before they are swept.
     @Test func holdersWhoseSessionsWereEndedAreSilent() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [970])

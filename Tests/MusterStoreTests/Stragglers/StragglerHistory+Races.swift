@@ -2,28 +2,28 @@ import MusterCore
 import MusterPostgres
 import MusterStore
 
-/// What becomes of two who fetch the same: steered, since all of it needs both of them at the right moment.
+/// Races between a holder and its double, steered so that both meet at the right moment.
 extension StragglerHistory {
     /// A chunk and its double.
     struct Pair {
-        /// The places of those who hold them among the workers.
+        /// The indexes in `workers` of the holder and the helper.
         let holder: Int
         let helper: Int
         let original: GrantedLease
         let double: GrantedLease
-        /// How far the double is ahead, in bytes; below zero if it is behind.
+        /// How many bytes the double is ahead; negative if it is behind.
         let lead: Int64
         let isFenced: Bool
     }
 
-    /// One of the two gets on, gives up or is through. If there are no two, somebody becomes the second one.
+    /// Lets the holder or the helper of a random pair make progress, fail or finish. Without a pair, a worker asks to help.
     mutating func race(otherwise index: Int) async throws {
         guard let pair = try await pairs().randomElement(using: &random) else { return try await help(index) }
         let holder = workers[pair.holder].worker
         let helper = workers[pair.helper].worker
         let lease = pair.original.name
         let offset = Int64.random(in: pair.double.resume.offset...(pair.double.end ?? .max), using: &random)
-        // A task is fenced once, and hardly anything does not: the winner wins before that.
+        // A task is fenced only once, and nearly every step fences it: so the double often wins before that.
         switch !pair.isFenced && Int.random(in: 0..<3, using: &random) == 0 ? 7 : Int.random(in: 0..<20, using: &random)
         {
         case 0..<4: try await holder.progress(pair.original, to: offset)
@@ -50,7 +50,7 @@ extension StragglerHistory {
             for pair in try await pairs() where pair.original.name == lease { noteReturn(of: pair) }
             try await holder.release(pair.original)
         default:
-            // It does not know of the lease: the answer was lost, or it has begun anew.
+            // The holder does not know of the lease, since the answer was lost or it has restarted.
             noteReturn(of: pair)
             workers[pair.holder].leases.removeAll { $0.name == lease }
             let held = workers[pair.holder].leases.map(\.name)
@@ -58,14 +58,14 @@ extension StragglerHistory {
         }
     }
 
-    /// The holder of a chunk that has a double is about to be put back.
+    /// Notes that the holder of a doubled chunk is about to be put back.
     mutating func noteReturn(of pair: Pair) {
         seen.note(pair.lead < 0 ? .fellBehind : .tookOver)
         if pair.lead > 0 { seen.note(.ahead) }
         if pair.lead < 0, !pair.isFenced { seen.note(.takenBack) }
     }
 
-    /// The chunks that two are fetching now.
+    /// The chunks that are doubled now.
     func pairs() async throws -> [Pair] {
         let rows = try await fixture.pool.query(
             """
@@ -82,7 +82,7 @@ extension StragglerHistory {
         }
     }
 
-    /// What was cut off a chunk fails. If there is nothing of that kind, a tail is cut off and leased.
+    /// Fails a piece that was cut off a chunk. Without one, a tail is cut off and leased.
     mutating func refuse(_ index: Int) async throws {
         let rows = try await fixture.pool.query(
             """
@@ -110,7 +110,7 @@ extension StragglerHistory {
         }
     }
 
-    /// Who holds the lease of an epoch.
+    /// The worker that holds the lease of an epoch, as an index.
     private func holding(_ epoch: Int64) -> (place: Int, lease: GrantedLease)? {
         for (place, entry) in workers.enumerated() {
             for lease in entry.leases where lease.name.epoch.rawValue == epoch { return (place, lease) }

@@ -3,10 +3,10 @@ import MusterPostgres
 import MusterStore
 import MusterTestSupport
 
-/// A random history in which chunks are shrunk and doubled all the time. Nothing in it changes the content of files, or ends them
-/// otherwise, so that more can be said of every moment than of any history.
+/// A random history in which chunks are constantly shrunk and doubled. Nothing else changes or ends files in it, so that stronger
+/// invariants hold at every moment than in any other history.
 struct StragglerHistory {
-    /// Something that must not be.
+    /// A violated invariant.
     struct Failure: Error, CustomStringConvertible {
         let seed: UInt64
         let broken: [String]
@@ -14,45 +14,45 @@ struct StragglerHistory {
         var description: String { "seed \(seed): \(broken)" }
     }
 
-    /// What a history is about, and what chance alone would bring too little of.
+    /// The moments that a history must produce, which chance alone would rarely do.
     enum Moment: CaseIterable {
-        /// A tail was given away.
+        /// A holder agreed to give its tail away.
         case shrunk
-        /// A holder agreed to an end before what is durable.
+        /// A holder offered an end before its durable offset.
         case shrunkTooFar
-        /// A chunk that has a double was shrunk.
+        /// A doubled chunk was shrunk.
         case shrunkWithDouble
         /// A double was granted.
         case doubled
-        /// Somebody with nothing to do asked who holds chunks himself.
+        /// An idle worker that itself holds chunks asked to help.
         case offeredByHolder
-        /// A double was first, of a task that nothing had fenced yet.
+        /// A double won, in a task that was not fenced yet.
         case won
-        /// A double was first, or took over, that was ahead of its chunk.
+        /// A double that was ahead of its chunk won or took over.
         case ahead
-        /// The holder was first.
+        /// The holder won.
         case lost
-        /// The holder was put back, and its double was as far at least.
+        /// The holder was put back, and its double was at least as far.
         case tookOver
         /// The holder was put back while its double was behind.
         case fellBehind
-        /// The holder of a chunk that has a double failed.
+        /// The holder of a doubled chunk failed.
         case failed
-        /// A chunk was taken from a holder who was not heard of.
+        /// A chunk was taken from a silent holder.
         case taken
-        /// A double was taken back of a task that nothing had fenced yet.
+        /// A double was dropped, in a task that was not fenced yet.
         case takenBack
-        /// Others were refused what was cut off a chunk, which has it again; or what they have brought of it they keep.
+        /// A refused piece went back to the chunk from which it was cut; a failed piece with durable bytes stayed.
         case givenBack, kept
     }
 
-    /// How often each of them came about.
+    /// How often each moment occurred.
     struct Seen: CustomStringConvertible {
         private var counts: [Moment: Int] = [:]
 
         subscript(_ moment: Moment) -> Int { counts[moment, default: 0] }
 
-        /// How often the rarest of them did.
+        /// The count of the rarest moment.
         var least: Int { Moment.allCases.map { self[$0] }.min() ?? 0 }
 
         var description: String { Moment.allCases.map { "\($0) \(self[$0])" }.joined(separator: ", ") }
@@ -62,7 +62,7 @@ struct StragglerHistory {
         mutating func add(_ more: Seen) { counts.merge(more.counts, uniquingKeysWith: +) }
     }
 
-    /// Everything may be fetched twice, or nothing would be: a percentage of a few hundred bytes is less than a chunk.
+    /// All bytes may be fetched twice; otherwise no chunk would be, since a percentage of a few hundred bytes is less than a chunk.
     static var policy: Store.Policy {
         var policy = StoreFixture.smallPolicy
         policy.wastedPart = 1
@@ -85,12 +85,12 @@ struct StragglerHistory {
         random = SeededGenerator(seed: seed)
     }
 
-    /// Makes so many steps with everything checked after each, and lets all files be finished.
+    /// Takes `steps` steps with a check after each, and then finishes all files.
     mutating func run(steps: Int = 60) async throws {
-        // So few chunks that all of them are leased before long.
+        // So few chunks that all of them are soon leased.
         try await fixture.makeGroup("g", Wanted.many(3, "f", size: Self.size), isSealed: true)
         if Int.random(in: 0..<4, using: &random) == 0 {
-            // Nothing may be fetched twice any more: a session that is not heard of loses what it holds.
+            // No byte may be fetched twice any more: silent sessions lose their chunks instead.
             try await fixture.run("UPDATE groups SET doubled_bytes = bytes_total")
         }
         for name in ["one", "two", "three"] {
@@ -120,7 +120,7 @@ struct StragglerHistory {
         case 13..<17: try await resume()
         case 17: try await replace(index)
         case 18:
-            // It holds what it knows of, and has let go of the rest.
+            // The worker holds the leases that it knows of, and has released the rest.
             let worker = workers[index].worker
             try await workers[index].worker.sync(
                 settled: worker.sequence, held: workers[index].leases.map(\.name))
@@ -140,7 +140,7 @@ struct StragglerHistory {
         try await fixture.passBackoffs()
     }
 
-    /// A worker has nothing to do: all that is ready somebody else has taken.
+    /// Lets an idle worker ask to help; another worker has taken all ready chunks before.
     mutating func help(_ index: Int) async throws {
         if Bool.random(using: &random) {
             try await resume()
@@ -165,7 +165,7 @@ struct StragglerHistory {
         if isHolder { seen.note(.offeredByHolder) }
     }
 
-    /// One of a worker's leases, most of the time a newer one: what is over is reported too now and then.
+    /// Reports on one of a worker's leases, mostly a newer one; sometimes on one that has ended.
     private mutating func report(_ index: Int) async throws {
         guard let lease = workers[index].leases.suffix(8).randomElement(using: &random) else { return }
         let worker = workers[index].worker
@@ -179,7 +179,7 @@ struct StragglerHistory {
         case 0..<5: try await worker.progress(lease, to: offset)
         case 5..<7: try await worker.done(lease)
         case 7..<9:
-            // It may have got on since it was asked.
+            // The worker may have made progress since it was asked.
             try await worker.progress(lease, to: Int64.random(in: lease.resume.offset...end, using: &random))
             try await shrink(lease, to: offset, by: worker)
         default:
@@ -201,10 +201,10 @@ struct StragglerHistory {
         if try await worker.shrink(lease, to: end) == .agreed { seen.note(.shrunk) }
     }
 
-    /// A worker dies or leaves, and is started again.
+    /// Ends a worker's session, by death or closing, and opens a new one.
     mutating func replace(_ index: Int) async throws {
         for pair in try await pairs() where pair.holder == index { noteReturn(of: pair) }
-        // A death fences all that was held: more of it would leave little to be fenced by what comes later.
+        // A death fences all tasks with its leases: with more deaths, later steps would have little left to fence.
         if Int.random(in: 0..<4, using: &random) == 0 {
             try await fixture.expire(workers[index].worker.session)
         } else {

@@ -4,12 +4,12 @@ import Testing
 
 /// Shrinking and doubling in random histories, and breakages that these must find.
 @Suite struct StragglerHistoryTests {
-    @Test func everyMomentOfRandomHistoriesIsInOrder() async throws {
+    @Test func invariantsHoldAtEveryMomentOfRandomHistories() async throws {
         var random = SeededGenerator.forTest()
         let seeds = (0..<120).map { _ in random.next() }
         let seen = Observed(StragglerHistory.Seen())
         try await StoreFixture.run(policy: StragglerHistory.policy, connections: 2) { fixture in
-            // Each comes about ten times or more in 30 histories: where chance brings fewer, some more follow.
+            // Each moment occurs ten times or more in 30 histories; if chance brings fewer, more histories follow.
             for (number, seed) in seeds.enumerated() where number < 30 || seen.value.least < Self.least {
                 var history = StragglerHistory(fixture: fixture, seed: seed)
                 try await history.run()
@@ -18,13 +18,13 @@ import Testing
             }
         }
         print("\(seen.value)")
-        #expect(seen.value.least >= Self.least, "what is said of the mutants rests on each of these: \(seen.value)")
+        #expect(seen.value.least >= Self.least, "the mutants need each of these moments: \(seen.value)")
     }
 
-    /// How often each moment has to come about.
+    /// How often each moment has to occur.
     private static let least = 5
 
-    /// A mutant of what is done in a moment.
+    /// A mutant of the code that runs at a moment.
     struct Breakage: Sendable, CustomTestStringConvertible {
         let moment: StragglerHistory.Moment
         let mutant: MutantTests.Mutant
@@ -81,7 +81,7 @@ import Testing
             "ON has_id(o.chunk_id, u.chunk_id) AND o.epoch = u.epoch));", "ON false));"),
     ]
 
-    /// How often the moment comes about before a mutant is said to live. With many seeds each was found in a quarter of them.
+    /// How often the moment occurs before the mutant counts as surviving. With many seeds, each mutant was found in a quarter of them.
     private static let chances = 100
 
     @Test(arguments: breakages)
@@ -93,7 +93,7 @@ import Testing
                 "SELECT pg_get_functiondef(\(mutant.function)::text::regproc)")
             let mutated: String = try await fixture.value(
                 "SELECT replace(\(whole), \(mutant.original), \(mutant.replacement))")
-            try #require(mutated != whole, "the mutant is no mutant any more")
+            try #require(mutated != whole, "the mutation no longer applies to the function")
             try await fixture.run(SQL(unsafeRaw: mutated))
             var seeds = random
             var chances = 0
@@ -105,7 +105,7 @@ import Testing
                 } catch is StragglerHistory.Failure {
                     isFound = true
                 } catch is PostgresError {
-                    // A constraint stood in its way.
+                    // A constraint of the database has caught the mutant.
                     isFound = true
                 }
                 chances += history.seen[breakage.moment]

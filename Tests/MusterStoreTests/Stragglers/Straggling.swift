@@ -3,20 +3,20 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// A file of which one worker fetches some chunks, while nothing is left for others.
+/// A file of which one worker holds all remaining chunks, so that nothing is left for others.
 struct Straggling {
     let fixture: StoreFixture
-    /// Who holds the chunks.
+    /// The worker that holds the chunks.
     var slow: TestWorker
-    /// Who has nothing to do.
+    /// A worker without work.
     var idle: TestWorker
-    /// The leases of the slow one, each on a thousand bytes, in the order of the file.
+    /// The slow worker's leases, each on a thousand bytes, in the order of the file.
     let leases: [GrantedLease]
 
     var store: Store { fixture.store }
 
-    /// Begins with a first chunk of 100 bytes that is done; then the slow worker holds the rest, which it began a minute ago.
-    /// `durable` says how much of each chunk is there; leases of the group make 100 bytes per second.
+    /// Begins with a first chunk of 100 bytes that is done; the slow worker has held the rest for a minute. `durable` states the
+    /// durable bytes of each chunk; the group's leases are recorded with 100 bytes per second.
     static func begin(
         _ fixture: StoreFixture, durable: [Int64], origins: [String] = ["a"], maxConnections: Int32? = nil
     ) async throws -> Straggling {
@@ -43,7 +43,7 @@ struct Straggling {
         return scene
     }
 
-    /// Lets time pass for leases, in which nothing is heard of them.
+    /// Lets time pass for leases, without reports on them.
     mutating func pass(seconds: Int64) async throws {
         try await fixture.run(
             """
@@ -53,27 +53,27 @@ struct Straggling {
             """)
     }
 
-    /// Has the idle worker get the only double that there is to get.
+    /// Lets the idle worker get the only available double.
     mutating func double() async throws -> GrantedLease {
         let help = try await idle.help(1)
         #expect(help.asked.isEmpty)
         return try #require(help.doubles.first)
     }
 
-    /// What is asked of the slow worker: the ends, in the order of the file.
+    /// The shrink requests to the slow worker, in the order of the file.
     func wishes() async throws -> [ShrinkWish] {
         try await store.shrinkWishes(of: slow.session).sorted { $0.end < $1.end }
     }
 
-    /// Whether what is on disk has to be copied and checked before it counts (I8).
+    /// Whether the part has to be copied and checked before it counts (I8).
     func isFenced() async throws -> Bool { try await fixture.value("SELECT bool_and(fenced) FROM tasks") }
 
-    /// Who may still be writing without a lease.
+    /// The sessions that may still be writing without a lease.
     func holdouts() async throws -> [Int64] {
         try await fixture.values("SELECT session_id FROM holdouts ORDER BY session_id")
     }
 
-    /// Both leave, and somebody else fetches what is left and has the file put in place.
+    /// Closes both sessions; another worker fetches the rest and puts the file in place.
     func finish() async throws {
         try await fixture.check("before the end")
         try await store.closeSession(slow.session)

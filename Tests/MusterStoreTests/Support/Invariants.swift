@@ -2,12 +2,12 @@ import MusterPostgres
 import MusterStore
 import MusterTestSupport
 
-/// What holds at every commit (`docs/invariants.md`), and what the policy of a test allows, as one query: each row is something that is broken.
+/// All that holds at every commit (`docs/invariants.md`) and what the test's policy allows, as one query: each row is a violation.
 enum Invariants {
-    /// Returns what is broken, in words; nothing when all is well.
+    /// Returns the violations in words; an empty list when all invariants hold.
     static func check(_ fixture: StoreFixture) async throws -> [String] {
         let policy = fixture.policy
-        // What the start of a private database holds against its rows is true of each that is whole.
+        // `check_rows()` is the check that runs when a private database starts: it must hold for every consistent database.
         _ = try await fixture.pool.query("SELECT check_rows()")
         return try await fixture.values(
             SQL(unsafeRaw: InvariantQuery.text) + """

@@ -1,6 +1,6 @@
 import MusterStore
 
-/// What the rounds on groups found together.
+/// The combined results of the sweeps over groups.
 struct SweptGroups: Sendable, Hashable {
     let released: Int64
     let expired: Int64
@@ -9,7 +9,7 @@ struct SweptGroups: Sendable, Hashable {
 }
 
 extension Store {
-    /// The rounds on groups, one after the other: deadlines, chains, windows.
+    /// The sweeps over groups, one after the other: deadlines, chains, windows.
     func sweepGroups(limit: Int32 = 1_000) async throws -> SweptGroups {
         let expired = try await expireGroups(limit: limit)
         return SweptGroups(

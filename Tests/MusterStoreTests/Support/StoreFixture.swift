@@ -4,13 +4,13 @@ import MusterStore
 import MusterTestSupport
 import Testing
 
-/// A migrated database of a test's own, with a store over it.
+/// A migrated database that belongs to one test, with a store over it.
 struct StoreFixture: Sendable {
     let pool: PostgresPool
     let store: Store
     let policy: Store.Policy
     let conninfo: String
-    /// Whom the store has woken.
+    /// The wakes that the store has sent.
     let wakes: WakeLog
 
     /// Small bounds, so that few bytes and few failures reach every branch.
@@ -58,13 +58,13 @@ struct StoreFixture: Sendable {
         }
     }
 
-    /// Checks the invariants by SQL; what is broken becomes an issue of the test.
+    /// Checks the invariants by SQL; each violation becomes an issue of the test.
     func check(_ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let broken = try await Invariants.check(self)
         #expect(broken.isEmpty, comment, sourceLocation: sourceLocation)
     }
 
-    /// Runs SQL of the test's own.
+    /// Runs the test's own SQL.
     @discardableResult
     func run(_ sql: SQL) async throws -> Int { try await pool.execute(sql) }
 
@@ -81,7 +81,7 @@ struct StoreFixture: Sendable {
 
     // MARK: What most tests begin with
 
-    /// Creates a group with tasks. It makes no use of what other groups fetch: that has tests of its own.
+    /// Creates a group with tasks. By default it reuses nothing that other groups fetch: reuse has its own tests.
     @discardableResult
     func makeGroup(
         _ name: String, _ tasks: [Wanted] = [], sink: String = "sink", priority: Int32 = 0, weight: Int32 = 1,
@@ -101,7 +101,7 @@ struct StoreFixture: Sendable {
         try await store.addTasks(try await stage(tasks), to: group, reopening: reopening)
     }
 
-    /// Lets the window of a group be open or closed now, whatever time it is.
+    /// Makes the group's window open or closed now, whatever the time of day.
     func setWindow(of group: String, isOpen: Bool) async throws {
         try await run(
             """
@@ -112,9 +112,9 @@ struct StoreFixture: Sendable {
             """)
     }
 
-    /// Puts tasks on their way in.
+    /// Stages tasks for an upload.
     ///
-    /// - Parameter isWritten: whether they stand in the database already, as those of large uploads do.
+    /// - Parameter isWritten: whether they are in the database already, as with large uploads.
     func stage(_ tasks: [Wanted], isWritten: Bool = false) async throws -> Upload {
         var upload = try await store.beginUpload()
         var staged: [StagedTask] = []
@@ -140,7 +140,7 @@ struct StoreFixture: Sendable {
         return TestWorker(fixture: self, session: session)
     }
 
-    /// Lets a session expire without waiting, and takes back what it held.
+    /// Makes a session expire at once, and takes back its leases.
     @discardableResult
     func expire(_ session: SessionID) async throws -> Store.Swept {
         try await run(
@@ -148,15 +148,15 @@ struct StoreFixture: Sendable {
         return try await store.sweepSessions()
     }
 
-    /// Lets a minute pass for everything that is compared with the clock, but for waits.
+    /// Shifts everything that is compared with the clock by a minute, except waits.
     func passMinute() async throws {
         try await run("UPDATE leases SET granted_at = granted_at - interval '1 min'")
         try await run(
             "UPDATE origins SET learned_at = learned_at - interval '1 min', limited_at = limited_at - interval '1 min'")
     }
 
-    /// Lets ten seconds pass in which nothing is heard of leases: whatever is not through is late by then. Leases that another
-    /// transaction is at are left out: waiting for them in any order may be a deadlock, and a test's own statement is not repeated.
+    /// Lets ten seconds pass without progress of any lease, so that each unfinished lease is a straggler. Skips leases that another
+    /// transaction has locked: waiting for them in any order may deadlock, and the test's own statement is not repeated.
     func passStraggling() async throws {
         try await run(
             """
@@ -166,7 +166,7 @@ struct StoreFixture: Sendable {
             """)
     }
 
-    /// Lets all backoffs end, as four seconds do.
+    /// Ends all backoffs, as four seconds would.
     func passBackoffs() async throws {
         try await run("UPDATE attempts SET at = at - interval '4 s'")
         try await run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
@@ -174,7 +174,7 @@ struct StoreFixture: Sendable {
         _ = try await store.promoteDueChunks()
     }
 
-    /// Makes room for the next history.
+    /// Empties the database for the next history.
     func wipe() async throws {
         try await run("DELETE FROM group_prerequisites")
         try await run(
@@ -191,7 +191,7 @@ struct StoreFixture: Sendable {
         try await forgetAnswers()
     }
 
-    /// Lets origins have fulfilled nothing lately, not be left alone because of that, and not be tried while they rest.
+    /// Makes origins forget recent answers, so that they neither rest because of those nor are probed while they rest.
     func forgetAnswers() async throws {
         try await run(
             """
@@ -201,7 +201,7 @@ struct StoreFixture: Sendable {
     }
 }
 
-/// A task that a test wants.
+/// A task for a test to create.
 struct Wanted: Sendable {
     var key: String
     var origins = ["a"]
@@ -223,7 +223,7 @@ struct Wanted: Sendable {
     }
 }
 
-/// The database that all others are copied from: migrated once.
+/// The template database, migrated once; all other databases are copies of it.
 private enum TemplateDatabase {
     static func name() async throws -> String { try await made.value }
 
@@ -235,6 +235,6 @@ private enum TemplateDatabase {
 }
 
 extension String {
-    /// The same connection string with another database: of two values for a keyword the last one counts.
+    /// The same connection string with another database: when a keyword occurs twice, its last value counts.
     fileprivate func replacingDatabase(with name: String) -> String { "\(self) dbname=\(name)" }
 }

@@ -1,6 +1,6 @@
 import MusterPostgres
 
-/// What the store shows, as lines that can be compared with the model's and read by people.
+/// The store's visible state as lines of text, to compare with the model's and for people to read.
 enum StoreText {
     /// Groups, tasks, chunks and events, sorted; without ids, epochs and times.
     static func lines(_ fixture: StoreFixture) async throws -> [String] {

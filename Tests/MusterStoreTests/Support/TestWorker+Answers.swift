@@ -2,7 +2,7 @@ import MusterCore
 import MusterPostgres
 import MusterStore
 
-/// What a worker hears from origins and resolvers.
+/// The answers of origins and resolvers that a worker reports.
 extension TestWorker {
     /// Asks for work, and deletes old content versions on the way.
     mutating func claimWork(_ room: Int32 = 1) async throws -> [GrantedLease] {
@@ -14,7 +14,7 @@ extension TestWorker {
         }
     }
 
-    /// The origin refused with a status.
+    /// Reports that the origin refused with a status.
     func refuse(
         _ lease: GrantedLease, _ status: Int, at offset: Int64? = nil, retryAfter: Int64? = nil, isLimit: Bool? = nil,
         isUnserved: Bool = false,
@@ -32,7 +32,7 @@ extension TestWorker {
             ])
     }
 
-    /// The origin's first response, with all that it may state.
+    /// Reports the origin's first response, with all that it may state.
     @discardableResult
     func answer(
         _ lease: GrantedLease, size: Int64?, etag: String? = nil, digests: [String: String]? = nil, name: String? = nil,
@@ -46,12 +46,12 @@ extension TestWorker {
                 askedForAll: askedForAll, chunkSize: chunkSize))
     }
 
-    /// The origin served another request for a file (row 22).
+    /// Reports that the origin served another request for a file (row 22).
     func servedAgain(_ lease: GrantedLease) async throws {
         try await store.report(servedAgain: lease.name, session: session)
     }
 
-    /// The resolver gave a fresh URL.
+    /// Reports that the resolver gave a fresh URL.
     func resolve(_ lease: GrantedLease, to origin: String = "fresh", headers: String? = nil) async throws {
         try await store.report(
             resolved: .init(
@@ -60,20 +60,20 @@ extension TestWorker {
     }
 }
 
-/// What tests of sources look at.
+/// State that tests of sources check.
 extension StoreFixture {
-    /// A group whose expired URLs a resolver knows afresh.
+    /// A group with a resolver that gives fresh URLs for expired ones.
     func makeResolvedGroup(_ name: String, _ tasks: [Wanted], isSealed: Bool = false) async throws {
         try await makeGroup(name, tasks, isSealed: isSealed)
         try await run(#"UPDATE groups SET resolver = '{"url": "http://resolver.test/"}' WHERE name = \#(name)"#)
     }
 
-    /// Has every task expect a digest.
+    /// Makes every task expect a digest.
     func expectDigests() async throws {
         try await run(#"UPDATE tasks SET expected_digests = '{"md5": "00000000000000000000000000000000"}'"#)
     }
 
-    /// The chunks that nobody holds, but for purges: `kind first source status attempts`.
+    /// The chunks without a lease, except purges: `kind first source status attempts`.
     func chunks() async throws -> [String] {
         try await values(
             """
@@ -82,12 +82,12 @@ extension StoreFixture {
             """)
     }
 
-    /// The content versions that are to be deleted.
+    /// The content versions to be deleted.
     func purgedVersions() async throws -> [Int32] {
         try await values("SELECT version FROM ready_chunks WHERE kind = 'purge' ORDER BY version")
     }
 
-    /// What followed the failures so far.
+    /// The recorded outcomes of the failures so far.
     func outcomes() async throws -> [String] {
         try await values("SELECT outcome FROM attempts ORDER BY serial")
     }

@@ -2,7 +2,7 @@ import MusterCore
 import MusterPostgres
 import MusterStore
 
-/// A session and the syncs that it has sent: what a worker is to the store.
+/// A session and the number of syncs it has sent: a worker as the store sees it.
 struct TestWorker: Sendable {
     let fixture: StoreFixture
     let session: SessionID
@@ -15,7 +15,7 @@ struct TestWorker: Sendable {
 
     var store: Store { fixture.store }
 
-    /// Sends the next sync. Nothing is settled unless said so, so nothing is repaired.
+    /// Sends the next sync. By default it settles nothing, so the store repairs nothing.
     @discardableResult
     mutating func sync(
         settled: Int64 = 0, held: [LeaseName] = [], parked: [String] = [], isFull: Bool = false
@@ -34,7 +34,7 @@ struct TestWorker: Sendable {
         return try await claimAgain(room, ahead: ahead)
     }
 
-    /// Says that it has stopped all writes, but for the leases that it still holds, and lets what waited for that be deleted.
+    /// Reports that the worker has stopped all writes except those of the leases it still holds, and releases the purges that waited for that.
     mutating func letGo(holding held: [GrantedLease] = []) async throws {
         try await sync(settled: sequence, held: held.map(\.name))
         _ = try await store.releasePurges()
@@ -45,7 +45,7 @@ struct TestWorker: Sendable {
         try await store.claim([ClaimRequest(session: session, sequence: sequence, room: room, ahead: ahead)])
     }
 
-    /// Returns whether the lease is still held.
+    /// Returns whether the session still holds the lease.
     @discardableResult
     func progress(_ lease: GrantedLease, to offset: Int64, crc: UInt32 = 7) async throws -> Bool {
         try await store.report(progress: [progressReport(lease, offset, crc)]).isEmpty
@@ -67,13 +67,13 @@ struct TestWorker: Sendable {
         try await store.report(done: [.init(session: session, lease: lease.name, crc: 7, end: end, removed: removed)])
     }
 
-    /// Answers a wish to shrink.
+    /// Answers a request to shrink the lease.
     @discardableResult
     func shrink(_ lease: GrantedLease, to end: Int64, speed: Int64? = nil) async throws -> ShrinkOutcome {
         try await store.report(shrunk: lease.name, end: end, speed: speed, session: session)
     }
 
-    /// Syncs, and helps with stragglers.
+    /// Syncs, and offers help with stragglers.
     mutating func help(_ room: Int32 = 1) async throws -> StragglerHelp {
         try await sync()
         return try await store.helpStragglers([ClaimRequest(session: session, sequence: sequence, room: room)])
@@ -86,7 +86,7 @@ struct TestWorker: Sendable {
         ])
     }
 
-    /// Reports files that came whole, as one batch.
+    /// Reports whole files as finished, in one batch.
     func finishAll(_ leases: [GrantedLease]) async throws {
         try await store.report(
             finished: leases.map {
@@ -115,7 +115,7 @@ struct TestWorker: Sendable {
             ])
     }
 
-    /// Without a rung it is the one below that of the lease.
+    /// Restarts the task on a rung; by default on the one below the lease's.
     func restart(_ lease: GrantedLease, on rung: Rung? = nil) async throws {
         try await store.report(
             restart: lease.name, on: rung ?? lease.rung.next ?? .whole, detail: "no ranges", session: session)
@@ -125,17 +125,17 @@ struct TestWorker: Sendable {
         .init(session: session, lease: lease.name, durable: DurablePrefix(offset: offset, crc: crc))
     }
 
-    /// Works until nothing is leased any more: learns `size` of every new task, fetches, finalizes and purges.
+    /// Works until nothing is left to lease: learns `size` of every new task, fetches, finalizes and purges.
     mutating func finishEverything(size: Int64 = 250) async throws {
         var wasIdle = false
         while true {
             try await fixture.passBackoffs()
             let leases = try await claim(64)
             if leases.isEmpty {
-                // What it was told to stop it has stopped by now.
+                // By now the worker has stopped everything that it was told to stop.
                 try await sync(settled: sequence)
                 let released = try await store.releasePurges()
-                // What waited at a path for that is looked at once more.
+                // Releasing purges may unblock tasks that wait for a path: look once more.
                 if wasIdle, released == 0 { return }
                 wasIdle = true
                 continue
@@ -144,12 +144,12 @@ struct TestWorker: Sendable {
             for lease in leases {
                 switch lease.kind {
                 case .fetch:
-                    // An expected size is what the origin states too.
+                    // The origin states the expected size too.
                     let size = lease.expectedSize ?? size
                     if !lease.isPlanned {
                         try await learn(lease, size: size, isSplittable: lease.rung != .whole)
                     } else if lease.representation.size == nil {
-                        // A stream that somebody else began without learning its size.
+                        // A stream that another worker began without learning its size.
                         try await finish(lease, size: size)
                     }
                     try await done(lease)

@@ -2,13 +2,13 @@ import MusterPostgres
 import MusterStore
 import Synchronization
 
-/// Whom a store has woken.
+/// The wakes that a store has sent.
 final class WakeLog: Sendable {
     private let woken = Mutex(Wake.nobody)
 
     func add(_ wake: Wake) { woken.withLock { $0.formUnion(wake) } }
 
-    /// All who were woken since it was asked last.
+    /// All wakes since the last call.
     func take() -> Wake {
         woken.withLock { woken in
             defer { woken = .nobody }
@@ -17,12 +17,12 @@ final class WakeLog: Sendable {
     }
 }
 
-/// Looks after every step whether the database has something for somebody whom nobody woke: no verb may forget to.
+/// Checks after every step that no verb forgot a wake: new ready chunks must wake sessions, and new events must wake their readers.
 struct WakeWatch: Sendable {
     private var leasable: Set<Int64> = []
     private var events: Int64 = 0
 
-    /// Returns what was forgotten, in words.
+    /// Returns the forgotten wakes, in words.
     mutating func compare(_ fixture: StoreFixture) async throws -> [String] {
         let wake = fixture.wakes.take()
         let leasable = Set(

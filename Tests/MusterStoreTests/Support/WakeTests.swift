@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// Whom verbs wake. Histories look for those that forget it (`WakeWatch`); these are the ones that histories have no use for.
+/// Which wakes the verbs send. Histories find forgotten wakes (`WakeWatch`); these tests cover the verbs that histories don't use.
 @Suite struct WakeTests {
     @Test func everyVerbOfAGroupWakesTheSessionsThatItMayConcern() async throws {
         try await StoreFixture.run { fixture in
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func roundsThatFindNothingWakeNobody() async throws {
+    @Test func sweepsThatFindNothingSendNoWakes() async throws {
         try await StoreFixture.run { fixture in
             _ = fixture.wakes.take()
             _ = try await fixture.store.sweepSessions()
@@ -44,13 +44,13 @@ import Testing
         }
     }
 
-    @Test func aLargerBudgetOfAnOriginAndAReplayWake() async throws {
+    @Test func aLargerBudgetOfAnOriginWakesAndASyncWithoutNewsDoesNot() async throws {
         try await StoreFixture.run { fixture in
             _ = try await fixture.store.setOrigin("http://a.test:80", maxConnections: .set(3))
             #expect(fixture.wakes.take() == .work)
             var worker = try await fixture.makeWorker()
             try await worker.sync()
-            #expect(fixture.wakes.take() == .nobody, "a sync that brings nothing")
+            #expect(fixture.wakes.take() == .nobody, "a sync without news")
         }
     }
 }

@@ -3,9 +3,9 @@ import MusterPostgres
 import MusterStore
 import Testing
 
-/// The facts of why a task is not done.
+/// The facts that explain why a task is not done.
 @Suite struct ExplanationTests {
-    @Test func aTaskThatIsFetchedShowsWhoWorksOnIt() async throws {
+    @Test func explanationOfAnActiveTaskShowsItsLeases() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], maxConnections: 3)
             var worker = try await fixture.makeWorker("w1")
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func whatWasTriedIsToldWithWhatFollowed() async throws {
+    @Test func explanationListsAttemptsWithTheirOutcomes() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
             var worker = try await fixture.makeWorker("w1")
@@ -50,8 +50,8 @@ import Testing
         }
     }
 
-    /// What came in the place of a file before tells whether what was taken for it may be such a page, too.
-    @Test func whatNothingTellsOfIsDoubtful() async throws {
+    /// An earlier error page in place of the file is compared with the file: if they are alike, the file may be such a page too.
+    @Test func fileLikeAnEarlierErrorPageIsDoubtful() async throws {
         try await StoreFixture.run { fixture in
             let keys = ["page", "larger", "tagged", "once"]
             try await fixture.makeGroup("g", keys.map { Wanted($0) }, isSealed: true)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    /// Whatever follows from a failure, and whether it says something of the source: what is listed is what is counted.
+    /// Every failure that is listed is counted too, whatever follows from it, and even if it says nothing about the source.
     @Test func everyFailureThatIsListedIsCounted() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func aTaskThatWaitsForItsResolverSaysSo() async throws {
+    @Test func explanationShowsTheQuestionToTheResolver() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeResolvedGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func workersThatLeaveOrHaveTroubleAreNoFreeSlots() async throws {
+    @Test func drainingAndParkedWorkersOfferNoFreeSlots() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
             let nobody = try await fixture.store.explanation(of: "t", in: "g").workers
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    /// How many workers reach the sink, how many of them leave, and the free slots of those whose sink is well.
+    /// The number of workers that reach the sink, of those draining, and of free slots at workers without trouble in the sink.
     private static func counts(_ workers: ExplanationRecord.Workers) -> [Int64] {
         [workers.reaching, workers.draining, workers.freeSlots]
     }

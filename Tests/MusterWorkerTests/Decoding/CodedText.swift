@@ -1,17 +1,17 @@
 import FoundationEssentials
 import MusterCore
 
-/// One text under each coding, as other people's programs made them: `gzip -9n`, zlib and a bare deflate of level 9, brotli, `zstd -19 --check`.
+/// One text under each coding, made by independent programs: `gzip -9n`, zlib and a bare deflate of level 9, brotli, `zstd -19 --check`.
 enum CodedText {
     static let text = Array((1_000..<1_040).map { "line \($0) of the file, as it is\n" }.joined().utf8)
 
-    /// What each coding makes of the text; `deflate` means two things.
+    /// The text under each coding. `deflate` stands twice: with a zlib header, and bare.
     static let all: [(coding: ContentCoding, bytes: [UInt8])] = [
         (.gzip, bytes(gzip)), (.deflate, bytes(zlib)), (.deflate, bytes(bare)), (.brotli, bytes(brotli)),
         (.zstandard, bytes(zstandard)),
     ]
 
-    /// What each makes of 256 KiB of zeros: as many as are decoded at once.
+    /// 256 KiB of zeros under each coding: as many bytes as are decoded at once.
     static let zeros: [(coding: ContentCoding, bytes: [UInt8])] = [
         (
             .gzip,

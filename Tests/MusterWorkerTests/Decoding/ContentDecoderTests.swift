@@ -3,7 +3,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// Codings of a content, and their ends (range contract, row 13).
+/// Decoding of content codings, and where a coded content ends (range contract, row 13).
 @Suite struct ContentDecoderTests {
     private static func decoded(
         _ bytes: [UInt8], _ coding: ContentCoding, by count: Int = .max
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: CodedText.all.indices, [1, 2, 7, 100, .max])
-    func whateverPiecesItComesInTheTextIsTheSame(index: Int, count: Int) throws {
+    func decodedTextIsTheSameWhateverThePieces(index: Int, count: Int) throws {
         let (coding, bytes) = CodedText.all[index]
         let result = try Self.decoded(bytes, coding, by: count)
         #expect(result.bytes == CodedText.text)
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func moreThanAnybodyWantsIsNotDecoded() throws {
+    @Test func decodingStopsWhenNoMoreIsWanted() throws {
         let decoder = ContentDecoder(.gzip)
         var pieces = 0
         try CodedText.bytes(CodedText.gzip).withUnsafeBytes { bytes in

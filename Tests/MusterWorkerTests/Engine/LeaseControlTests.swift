@@ -29,7 +29,7 @@ import Testing
         #expect(await LeaseControl().wait(at: Bell(), since: 0, limit: .milliseconds(1)))
     }
 
-    /// What waits for a silent origin has nothing to end sooner.
+    /// A lease that waits for a silent origin is given back only if nothing has arrived for it and nothing is known of its file.
     @Test func leaseIsGivenBackOnlyAsLongAsNothingHasComeOfIt() {
         let lease = LeaseDocument.first("http://o/f")
         var control = LeaseControl(ChunkBound(lease))
@@ -45,8 +45,8 @@ import Testing
         #expect(control.wish == .release)
     }
 
-    /// A body that came when the trust had ended pauses its transfer; the trust may come back before the job knows which transfer that is.
-    @Test func transferThatPausedBeforeItIsKnownGoesOn() async throws {
+    /// A body that arrives after the trust has ended pauses its transfer; the trust may come back before the job has attached the transfer.
+    @Test func transferThatPausedBeforeItIsAttachedGoesOn() async throws {
         let origin = try await ScriptedOrigin.start()
         origin.serve("/f", ScriptedOrigin.File(.seeded(seed: 1, size: 1 << 20)))
         let loop = try CurlLoop()

@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func secretThatCannotBeReadAsksNobody() async throws {
+    @Test func unreadableSecretMakesNoRequest() async throws {
         try await withBench { bench, origin in
             origin.resolve(at: "/resolve")
             let failure = await bench.run(lease(origin, headers: ["A": Secret("env:MUSTER_NONE")])).failure

@@ -10,17 +10,17 @@ import Testing
 
 @testable import MusterWorker
 
-/// The engine with its loops, its sink and an origin; only the coordinator is a script, which answers as the test says.
+/// The engine with its loops, a sink and an origin; the coordinator is scripted by the test.
 @Suite struct WorkerEngineTests {
     private struct Heard {
         var reports: [Report] = []
-        /// How many reports of a lease one sync brought at the most.
+        /// The most reports that one sync brought for the lease.
         var mostAtOnce = 0
         var usedBytes: Int64 = 0
         var isGranted = false
     }
 
-    /// Grants one lease with a share of a budget, asks for its tail once `isReady`, and lets the worker go when it is done.
+    /// Grants one lease with a share of a budget, asks for its tail once `isReady`, and drains the worker when the lease is done.
     private func answer(
         _ request: SyncRequest,
         _ heard: borrowing Mutex<Heard>,
@@ -95,7 +95,7 @@ import Testing
         await origin.stop()
 
         let reports = heard.withLock { $0.reports.filter { $0.kind != .progress } }
-        // It may have been asked twice.
+        // The worker may be asked twice.
         #expect(reports.count >= 2)
         #expect(reports.dropLast().allSatisfy { $0.kind == .shrunk && $0.end == mebibyte })
         #expect(reports.last?.kind == .done)

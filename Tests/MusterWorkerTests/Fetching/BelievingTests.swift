@@ -30,7 +30,7 @@ import Testing
 
     private let file = ScriptedOrigin.File(.seeded(seed: 59, size: 400_000))
 
-    /// JSON that states nothing of itself.
+    /// A JSON file without validators.
     private static func json(seed: UInt64, size: Int) -> ScriptedOrigin.File {
         var file = ScriptedOrigin.File(.seeded(seed: seed, size: Int64(size)))
         (file.contentType, file.etag, file.lastModified) = ("application/json", nil, nil)
@@ -45,7 +45,7 @@ import Testing
         origin.requests.count { $0.path == path }
     }
 
-    /// While this runs, the origin sends a file.
+    /// Runs `body` while the origin sends a file.
     private func serving(_ bench: JobBench, _ origin: ScriptedOrigin, _ body: () async throws -> Void) async throws {
         origin.serve("/slow.iso", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
         origin.hold("/slow.iso", afterBytes: 2 * mebibyte)
@@ -57,7 +57,7 @@ import Testing
         #expect(await slow.finished?.size == 4 * mebibyte)
     }
 
-    /// Another request is under way at the origin, which has said of a file before that it is there. Returns what ends it.
+    /// Starts another request at the origin, which has answered before that a file is there. Returns a closure that ends the request.
     @discardableResult
     private func othersAsk(_ bench: JobBench, _ origin: ScriptedOrigin) throws -> () -> Void {
         let (conduct, origin) = (bench.context.conduct, try SourceURL(validating: origin.url("/")).origin)
@@ -75,7 +75,7 @@ import Testing
                 let failure = await bench.run(lease(origin, "b.bin", task: 2)).failure
                 #expect(failure?.kind == .httpStatus(200), "\(failure as Any)")
                 #expect(failure?.isLimit == true)
-                // What came a moment ago is known.
+                // The worker knows the page from a moment ago.
                 let before = origin.requests.count
                 #expect(await bench.run(lease(origin, "b.bin", task: 3)).failure?.isLimit == true)
                 #expect(origin.requests.count - before <= 2)
@@ -85,8 +85,8 @@ import Testing
         }
     }
 
-    /// Nothing that was served is there to compare with: the file itself comes when nothing else is asked for.
-    @Test(arguments: Page.allCases) func bodyIsALimitWhereItsFileComesAlone(page: Page) async throws {
+    /// There is no served file to compare with. The file itself comes when nothing else is asked for.
+    @Test(arguments: Page.allCases) func bodyIsALimitWhereALoneRequestBringsTheFile(page: Page) async throws {
         try await withBench { bench, origin in
             origin.serve("/b.bin", file)
             origin.misbehave("/b.bin", .replaced(with: page.file), when: .first(page == .nothing ? 2 : 1))
@@ -107,7 +107,7 @@ import Testing
                 #expect(await bench.run(lease(origin, "b.bin", task: 2)).finished?.size == size)
                 let before = origin.requests.count
                 #expect(await bench.run(lease(origin, "c.bin", task: 3)).finished?.size == size)
-                // The same body was seen to be one of files.
+                // The same body is known to be a file.
                 #expect(origin.requests.count - before <= 2)
             }
         }
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    /// A page without a validator that comes alone may tell of a limit for so many seconds; not where its URL works once.
+    /// A page without a validator that comes alone may signal a limit of requests per time, unless its URL works only once.
     @Test(arguments: [true, false]) func pageIsKeptWhereItsURLWorksOnce(worksOnce: Bool) async throws {
         try await withBench { bench, origin in
             origin.serve("/a.zip", Page.plain.file)
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    /// The second request brings a page that says that the link was used: the first body is the file, whether others were asked for or not.
+    /// The second request brings a page saying that the link was used. The first body is the file, whether other requests are made or not.
     @Test(arguments: [Page.plain, .json, .octets, .nothing], [false, true]) func firstBodyIsKeptWhereAPageComesNext(
         page: Page, isShared: Bool
     ) async throws {
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    /// Both look alike, and the second one is the larger.
+    /// The second body is larger than the first; for `/a.json`, both look alike.
     @Test(arguments: ["/a.json", "/a.log"]) func fileIsKeptWhereALargerPageComesNext(path: String) async throws {
         try await withBench { bench, origin in
             let isEmpty = path == "/a.log"
@@ -169,12 +169,12 @@ import Testing
             try othersAsk(bench, origin)
             let ending = await bench.run(lease(origin, String(path.dropFirst()), task: 1))
             #expect(ending.finished?.size == first.content.size, "\(ending)")
-            // A third answer tells whether the larger one is always the same.
+            // A third answer shows whether the larger body is the same each time.
             #expect(requests(origin, path) == (isEmpty ? 2 : 3))
         }
     }
 
-    /// A page that names its request is another one each time, and the file the same.
+    /// A page that names its request differs each time; the file is the same each time.
     @Test func pageIsNotTakenForTheFileThatComesTwiceAfterIt() async throws {
         try await withBench { bench, origin in
             let (file, page) = (Self.json(seed: 75, size: 3_000), Self.json(seed: 76, size: 60))
@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    /// Nothing was served before; what comes for another file at the same time shows that URLs don't work once.
+    /// Nothing was served before. The answer for another file at the same time shows that URLs work more than once.
     @Test func pageIsNotTakenForTheFileWhereAnotherShowsThatURLsWorkAgain() async throws {
         try await withBench { bench, origin in
             let (file, page) = (Self.json(seed: 75, size: 3_000), Self.json(seed: 76, size: 60))
@@ -198,7 +198,7 @@ import Testing
             async let failed = bench.run(lease(origin, "b.json", task: 2))
             try await origin.waitForRequests("/b.json", count: 1)
             end()
-            // Both bodies that came after the page.
+            // Two more requests follow the page.
             try await origin.waitForRequests("/b.json", count: 3)
             end = try othersAsk(bench, origin)
             async let other = bench.run(lease(origin, "a.json", task: 1))
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    /// A page with an advertisement is another one each time, and has another size for each file.
+    /// A page with an advertisement differs each time, and has another size for each file.
     @Test func pagesOfManySizesAreNotTakenForFiles() async throws {
         try await withBench { bench, origin in
             for number in 1...6 {
@@ -233,7 +233,7 @@ import Testing
         }
     }
 
-    /// What is empty for the range alone is no empty file, and what is empty for all is one.
+    /// A body that is empty only for the range is not an empty file; a body that is empty for the plain GET too is one.
     @Test(arguments: [false, true]) func emptyBodyForARangeIsFollowedByAPlainGET(isEmpty: Bool) async throws {
         try await withBench { bench, origin in
             origin.serve("/a.bin", isEmpty ? Page.nothing.file : file)
@@ -250,7 +250,7 @@ import Testing
             origin.serve("/a.zip", page.file)
             var lease = lease(origin, "a.zip", task: 1)
             lease.mayMoveOn = true
-            // Where another source may answer a part of the patience is due alone.
+            // If another source may answer, only a part of the patience applies.
             lease.options = FetchOptions()
             lease.options?.firstByteTimeoutSeconds = 300
             #expect(await bench.run(lease).failure?.kind == .httpStatus(200))
@@ -260,7 +260,7 @@ import Testing
         }
     }
 
-    /// Some answer requests with a Range by a page, and no others.
+    /// Some origins answer only requests with a Range by a page.
     @Test func pageForTheRangeAloneIsFollowedByAPlainGET() async throws {
         try await withBench { bench, origin in
             origin.serve("/a.zip", file)
@@ -269,8 +269,8 @@ import Testing
         }
     }
 
-    /// A mirror that has the same few bytes for every file, which look in all like one: nothing tells that of the first file. What has come for another one is
-    /// left for the next mirror.
+    /// A mirror sends the same few bytes for every file, and they look like a file in every respect. For the first file,
+    /// nothing shows that. For further files the job rejects these bytes, and leaves the file to the next mirror.
     @Test func sameBytesOfAFirstMirrorAreTakenForOneFileAlone() async throws {
         try await withBench { bench, origin in
             var few = Page.octets.file
@@ -288,7 +288,7 @@ import Testing
     }
 }
 
-/// What is taken for a file without a question.
+/// Bodies that are taken for files without further requests.
 @Suite struct OriginBeliefsTests {
     private let origin = "http://h"
     private let look = Appearance(

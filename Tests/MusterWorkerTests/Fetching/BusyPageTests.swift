@@ -5,7 +5,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// An origin that serves one file at a time, and tells so by a page, where its files are texts too (range contract, rows 24 and 27; adr/0036).
+/// An origin that serves one file at a time and says so by a page, while its files are texts too (range contract, rows 24 and 27; adr/0036).
 @Suite(.timeLimit(.minutes(1))) struct BusyPageTests {
     private static func text(size: Int64, isMarked: Bool = true) -> ScriptedOrigin.File {
         var file = ScriptedOrigin.File(.seeded(seed: 59, size: size))
@@ -18,7 +18,7 @@ import Testing
         await bench.run(LeaseDocument.first(origin.url("/\(name)"), task: task, path: name))
     }
 
-    /// That it comes twice tells nothing as long as something else does.
+    /// The page comes twice, but that proves nothing while another file is being served.
     @Test func pageThatComesAgainBesideTheFirstFileIsNotBelieved() async throws {
         try await withBench { bench, origin in
             for name in ["a.csv", "b.csv"] { origin.serve("/\(name)", Self.text(size: 100_000)) }
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// A file that comes slowly when it is asked for again is told from a page by its head. Where no head comes, the page may still be none of the file.
+    /// A file that comes slowly when it is asked for again is told from the page by its head. Without a head, the page may still not be the file.
     @Test(arguments: [ScriptedOrigin.Misbehaviour.hang(afterBytes: 100_000), .resetBeforeHeaders, .statusOnly(503)])
     func pageIsNotTakenForAFileThatDoesNotComeInTime(_ second: ScriptedOrigin.Misbehaviour) async throws {
         try await withBench { bench, origin in
@@ -60,8 +60,8 @@ import Testing
         return told.name.chunk == ChunkID(task * 100)
     }
 
-    /// That may take seconds. A coordinator that heard of a page would take it for the file, and the file for a change of it.
-    @Test func nobodyIsToldOfAPageThatWaitsToBeExamined() async throws {
+    /// The examination may take seconds. A coordinator that is told of a page takes it for the file, and the real file for a change of content.
+    @Test func coordinatorIsNotToldOfAPageThatWaitsToBeExamined() async throws {
         try await withBench(configure: { $0.progressInterval = .milliseconds(1) }) { bench, origin in
             let slow = ["b.csv", "c.csv"]
             for name in slow {
@@ -76,7 +76,7 @@ import Testing
                 try await origin.waitForRequest { $0.path == "/a.csv" && $0.bodyBytesSent > 0 }
                 await context.conduct.becomesIdle(key, for: LeaseControl())
                 group.addTask { await context.checkpointer.run() }
-                // The second one is made durable in a later round than the first one, which is the round of the page at the latest.
+                // The second file becomes durable in a later round than the first. A page would become durable in the first file's round at the latest.
                 for (task, name) in zip([2, 3] as [Int64], slow) {
                     group.addTask { _ = await fetch(bench, origin, name, task: task) }
                     try await bench.news.wait(for: "a durable prefix of \(name)", details: { "\($0.count)" }) { news in
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// What comes in the place of a file is asked for alone.
+    /// After a page, the file is asked for again alone, so the worker waits until the origin is idle.
     @Test func originIsIdleWhenAllThatWasAskedOfItIsOver() async throws {
         let (conduct, control) = (OriginConduct(), LeaseControl())
         let visits = [conduct.ask("http://o"), conduct.ask("http://o")]

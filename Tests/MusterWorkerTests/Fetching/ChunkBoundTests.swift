@@ -33,7 +33,7 @@ import Testing
         #expect(bound.shrink(to: 50) == 50)
     }
 
-    @Test func anEndAtTheStartMeansWhereverItIs() {
+    @Test func anEndAtTheStartMeansThePresentOffset() {
         #expect(bound().shrink(to: 20) == 21, "a chunk has a byte at least")
         let running = bound()
         _ = running.claim(25, at: 20)
@@ -41,7 +41,7 @@ import Testing
         #expect(running.isFull)
     }
 
-    @Test func oldEndSaysThatItIsTooLateOrMakesNoSense() {
+    @Test func requestThatIsTooLateOrMakesNoSenseGetsTheOldEnd() {
         let bound = bound()
         #expect(bound.shrink(to: 80) == 80)
         #expect(bound.shrink(to: 90) == 80)
@@ -51,7 +51,7 @@ import Testing
         #expect(!bound.isFull)
     }
 
-    @Test func whatWasGivenAwayComesBackUntilTheEndIsReached() {
+    @Test func tailThatWasGivenAwayComesBackUntilTheEndIsReached() {
         let bound = bound()
         #expect(bound.lengthen(to: 90) == nil, "nothing was given away")
         #expect(bound.shrink(to: 50) == 50)
@@ -62,7 +62,7 @@ import Testing
         #expect(bound.lengthen(to: 90) == nil, "it was cut there")
     }
 
-    /// It is known by then whether the rest is served to others.
+    /// By then it is known whether the origin serves the rest to other requests.
     @Test func slowRequestThatMayBeTheOnlyOneGoesOnForTenSeconds() {
         let time = Observed<Int64>(0)
         func begin(_ mayBeOnly: Bool = true) -> ChunkBound {
@@ -113,7 +113,7 @@ import Testing
         #expect(bound.claim(50, at: 20) == ChunkBound.Claim(count: 40, isLast: true))
     }
 
-    @Test func onlyWhatOthersMayFetchIsGivenAway() {
+    @Test func onlyRangesThatOtherJobsMayFetchAreGivenAway() {
         let stream = bound { $0.rung = .whole }
         #expect(stream.shrink(to: 50) == 80)
         let endless = bound {
@@ -124,14 +124,14 @@ import Testing
         #expect(ChunkBound().shrink(to: 50) == nil)
         let unplanned = bound { $0.planned = false }
         #expect(unplanned.shrink(to: 50) == 80)
-        // The first response teaches that the file is larger, and may be fetched by ranges.
+        // The first response shows that the file is larger, and may be fetched by ranges.
         unplanned.divide(at: 70)
         #expect(unplanned.shrink(to: 50) == 50)
         #expect(unplanned.claim(100, at: 20) == ChunkBound.Claim(count: 30, isLast: true))
     }
 
-    /// One writes pieces while another one asks at random moments for random ends. No matter who is first at each step, no byte stands
-    /// at or beyond the last end that was agreed on, and the checksum is that of the bytes before it.
+    /// One child task writes pieces while another asks for random ends at random moments. Whichever is first at each step,
+    /// no byte stands at or beyond the last agreed end, and the checksum is that of the bytes before it.
     @Test(arguments: 0..<25) func nothingIsWrittenBeyondAnAgreedEndInAnyOrder(seed: UInt64) async throws {
         try await withBench { bench, _ in
             let size: Int64 = 100_000

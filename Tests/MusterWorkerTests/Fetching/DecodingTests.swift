@@ -9,7 +9,7 @@ import Testing
 @Suite struct DecodingTests {
     private static let gzip = CodedText.bytes(CodedText.gzip)
 
-    /// What becomes of a content that the origin has as `bytes`.
+    /// Runs a lease on a content that the origin has as `bytes`, and checks the ending.
     private func ending(
         _ bytes: [UInt8], _ coding: String, expectedSize: Int64? = nil, closes: Bool = false,
         then check: (JobBench, JobEnding) throws -> Void
@@ -23,13 +23,13 @@ import Testing
             options.decode = true
             lease.options = options
             lease.expectedSize = expectedSize
-            // As the coordinator asks after a coded 206.
+            // The rung that the coordinator grants after a coded 206.
             lease.rung = .whole
             try check(bench, await bench.run(lease))
         }
     }
 
-    @Test(arguments: CodedText.all.indices) func whatTheCodingWasAppliedToIsStored(index: Int) async throws {
+    @Test(arguments: CodedText.all.indices) func decodedContentIsStored(index: Int) async throws {
         let (coding, bytes) = CodedText.all[index]
         let size = Int64(CodedText.text.count)
         for expected in [nil, size] {
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    /// All that an origin can state digests of is the coded content.
+    /// An origin can state digests only of the coded content.
     @Test(arguments: [true, false]) func statedDigestIsThatOfTheCodedContent(isRight: Bool) async throws {
         for (coding, bytes) in CodedText.all {
             try await withBench { bench, origin in

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// Answers that may be less than they say (range contract, rows 1 to 3 and 22a).
+/// Answers that may hold less than they claim (range contract, rows 1 to 3 and 22a).
 @Suite struct DoubtTests {
     private let file = ScriptedOrigin.File(.seeded(seed: 43, size: 9 * mebibyte))
 
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// All of the file has come by then: a limit that is told by a page, or by a refusal, takes nothing of it back.
+    /// The whole file has arrived by then. A limit that is signalled by a page or a refusal takes nothing of it back.
     @Test(arguments: [
         ScriptedOrigin.Misbehaviour.htmlErrorPage, .status(403, retryAfter: nil), .status(404, retryAfter: nil),
         .status(429, retryAfter: "60"), .status(503, retryAfter: nil), .resetBeforeHeaders, .ignoreRange,
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// The byte beyond comes as a part, or with all of a file that is longer.
+    /// The byte beyond the stated total comes as a part, or within the whole of a longer file.
     @Test(arguments: [nil, ScriptedOrigin.Misbehaviour.ignoreRange, .chunked])
     func totalThatTheNextAnswerContradictsIsNotBelieved(answer: ScriptedOrigin.Misbehaviour?) async throws {
         let end = try #require(LeaseDocument.first("http://127.0.0.1/").end)
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    /// A task that starts over with its source asked more simply still wants what was stated (row 27).
+    /// A task that starts over with its source asked more simply still expects the stated validators (row 27).
     @Test func pageIsNotTakenForAContentOfWhichValidatorsAreKnown() async throws {
         for rung in Rung.allCases {
             try await withBench { bench, origin in
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    /// A server that ignores Range serves a new version; one that serves parts is asked once more, and then in one piece.
+    /// An origin that ignores Range serves a new version. An origin that serves parts is asked once more, and then for the whole file.
     @Test(arguments: [true, false]) func contentThatLostItsValidatorsStartsOver(ignoresRange: Bool) async throws {
         try await withBench { bench, origin in
             origin.serve("/f", file)

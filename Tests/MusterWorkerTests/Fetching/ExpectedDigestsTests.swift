@@ -7,14 +7,14 @@ import Testing
     private let a = String(repeating: "a", count: 32)
     private let b = String(repeating: "b", count: 32)
 
-    @Test func bothSidesCountAndWhatTheySayAlikeCountsOnce() {
+    @Test func digestsOfBothSidesCountAndEqualOnesCountOnce() {
         let digests = ExpectedDigests(given: ["md5": a], stated: ["md5": a, "sha1": String(repeating: "c", count: 40)])
         #expect(digests.all.map(\.algorithm) == [.md5, .sha1])
         let torn = ExpectedDigests(given: ["md5": a], stated: ["md5": b])
         #expect(torn.all.map(\.hexadecimal) == [a, b], "the content can't be right for both")
     }
 
-    @Test func mismatchTellsWhoIsContradictedAndBothValues() throws {
+    @Test func mismatchNamesTheContradictedSideAndBothValues() throws {
         let digests = ExpectedDigests(given: ["md5": a], stated: ["crc32c": "00000001"])
         let found = try #require(ContentDigest(algorithm: .md5, hexadecimal: b))
         #expect(
@@ -28,7 +28,7 @@ import Testing
         )
     }
 
-    @Test func whatIsNoDigestIsLeftOut() {
+    @Test func invalidDigestIsLeftOut() {
         #expect(ExpectedDigests(given: ["md5": "xyz", "sha3": a], stated: nil).all.isEmpty)
     }
 

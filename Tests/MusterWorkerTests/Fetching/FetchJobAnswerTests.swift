@@ -5,7 +5,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// What of an answer reaches the coordinator: digests and names that it states, and what a failure tells (range contract, rows 11, 27, 30, 34, 35).
+/// What the coordinator learns from an answer: the digests and names that it states, and the details of a failure (range contract, rows 11, 27, 30, 34, 35).
 @Suite struct FetchJobAnswerTests {
     private let content = ScriptedOrigin.Content.seeded(seed: 31, size: 2 * mebibyte)
     private let wrong = ScriptedOrigin.Content.seeded(seed: 32, size: 2 * mebibyte)
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// An origin that was reached is no name that may be wrong.
+    /// An origin that was reached has no wrong name, so the failure does not count as unreached.
     @Test(arguments: [
         (ScriptedOrigin.Misbehaviour.closeBeforeHeaders, true), (.reset(afterBytes: 0), false),
         (.truncated(afterBytes: 0), false), (.truncated(afterBytes: 1_000), false),
@@ -112,7 +112,7 @@ import Testing
             #expect(ending.durable == DurablePrefix(offset: 2 * mebibyte, crc: crc(content.allBytes)))
             #expect(!bench.exists("out/file.bin"))
 
-            // The finalize lease that the coordinator plans has the path that the name became.
+            // The finalize lease that the coordinator plans has the path made from the suggested name.
             var placing = LeaseDocument.chunk("", 0, 2 * mebibyte, of: Representation(size: 2 * mebibyte))
             placing.kind = .finalize
             placing.policy = lease.policy
@@ -233,7 +233,7 @@ import Testing
         arguments: [
             (EarlierVersion(size: 3 * mebibyte), nil, false), (EarlierVersion(bytes: 5 * mebibyte), nil, false),
             (EarlierVersion(bytes: 2 * mebibyte), nil, true),
-            // Less under the same weak validator is not what has it.
+            // A shorter body under the same weak validator is not the content that has it.
             (EarlierVersion(size: 3 * mebibyte, etag: "W/\"v\""), "W/\"v\"", false),
             (EarlierVersion(bytes: 2 * mebibyte + 1, etag: "W/\"v\""), "W/\"v\"", false),
             (EarlierVersion(size: 3 * mebibyte, etag: "W/\"v\""), "W/\"w\"", true),
@@ -256,7 +256,7 @@ import Testing
         }
     }
 
-    /// Row 27: what a head has stated is told, though its body ends before the first byte.
+    /// Row 27: the job reports what a head states, although its body ends before the first byte.
     @Test(arguments: [ScriptedOrigin.Misbehaviour.truncated(afterBytes: 0), .reset(afterBytes: 0)])
     func headWhoseBodyNeverComesIsTold(end: ScriptedOrigin.Misbehaviour) async throws {
         try await withBench { bench, origin in
@@ -269,7 +269,7 @@ import Testing
         }
     }
 
-    /// Row 14: two reads of nothing prove nothing of a file of which another one has brought more.
+    /// Row 14: two reads of almost nothing don't prove the end of a file of which another read has brought more.
     @Test func readsThatAreHardlyAnythingDoNotProveAnEnd() async throws {
         try await withBench { bench, origin in
             _ = serve(origin)
@@ -282,7 +282,7 @@ import Testing
         }
     }
 
-    /// Nor does one that says where it ends, and carries none of it.
+    /// Nor does an empty answer that states its length prove the end.
     @Test(arguments: [1, 3]) func emptyAnswerAfterAReadWhoseEndNothingProvesIsNotTheFile(count: Int) async throws {
         try await withBench { bench, origin in
             _ = serve(origin)
@@ -297,7 +297,7 @@ import Testing
         }
     }
 
-    @Test func nothingBeyondTheDurableBytesIsTheEnd() async throws {
+    @Test func answer416BehindTheDurableBytesIsTheEnd() async throws {
         try await withBench { bench, origin in
             let file = serve(origin)
             let first = await bench.run(

@@ -48,7 +48,7 @@ import Testing
             control.ask(.abort)
             #expect(await running.isAborted)
             #expect(!bench.exists("out/file.bin"))
-            // Nothing of it was durable.
+            // None of its bytes were durable.
             #expect(throws: (any Error).self) { try bench.part(lease) }
         }
     }
@@ -60,12 +60,12 @@ import Testing
             let control = LeaseControl()
             async let running = bench.run(lease, control: control)
             try await bench.waitForBytes(lease, 2 * mebibyte)
-            // The process was stopped for a long time: nobody but the clock knows.
+            // The process was stopped for a long time, which only the clock shows.
             bench.clock.now.store(5_000, ordering: .sequentiallyConsistent)
             let before = bench.context.takeReceived()
             #expect(before == 2 * mebibyte)
             origin.release("/f")
-            // More came in, so it was offered to the writer.
+            // More bytes came in, so they were offered to the writer.
             var after: Int64 = 0
             while after == 0 {
                 try await Task.sleep(for: .milliseconds(5))
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// The first time soon, however seldom it is done afterwards.
+    /// The first checkpoint comes soon, however long the interval is.
     @Test func runningChunkIsMadeDurableAndReported() async throws {
         try await withBench(configure: { $0.progressInterval = .seconds(3_600) }) { bench, origin in
             let file = serve(origin)
@@ -91,7 +91,7 @@ import Testing
                     news.contains { if case .progress(.some, _) = $0.news { true } else { false } }
                 }
                 guard case .progress(let durable?, let learned)? = told.last?.news else { return }
-                // All of it is within this lease: that it is told soon is for those who look on.
+                // The whole file is within this lease; the early report is for progress displays.
                 #expect(learned?.representation.size == size && learned?.rung == .chunks)
                 #expect(durable.offset <= 2 * mebibyte)
                 #expect(durable.crc == crc(file.content.bytes(in: 0..<durable.offset)))
@@ -202,7 +202,7 @@ import Testing
             #expect(!bench.exists("\(ScratchSink.parts)/1.1.part"))
             #expect(bench.exists("out/file.bin"))
 
-            // With a path, the finished file goes as well, unless it is another one by now.
+            // With a path, the finished file goes as well, unless another file stands there by now.
             lease.path = "out/file.bin"
             lease.representation.size = size - 1
             _ = await bench.run(lease)

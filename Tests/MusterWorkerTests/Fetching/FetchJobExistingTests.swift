@@ -38,10 +38,10 @@ import Testing
         }
     }
 
-    /// A lease that was lost put a file there, and the origin sends another one by now: it is told as a change of the content, which says nothing of the origin,
-    /// and the next version takes the place of the first.
+    /// A lost lease put a file there, and the origin sends another content by now. The job reports a change of the content,
+    /// which says nothing about the origin, and the next version replaces the first.
     @Test(arguments: [ExistingFileRule.verify, .fail], [3 * mebibyte, 3 * mebibyte - 7] as [Int64])
-    func whatNobodyHeardOfIsReplacedByTheNextVersion(rule: ExistingFileRule, size: Int64) async throws {
+    func unreportedFileIsReplacedByTheNextVersion(rule: ExistingFileRule, size: Int64) async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(content))
             var lease = lease(origin, rule)
@@ -60,7 +60,7 @@ import Testing
 
     /// No byte is fetched that could not be put in place.
     @Test(arguments: [ExistingFileRule.verify, .fail], ["a directory", "a symbolic link"])
-    func whatIsNoFileIsCalledWhatItIsBeforeAnyRequest(rule: ExistingFileRule, what: String) async throws {
+    func directoryOrLinkInTheWayIsNamedBeforeAnyRequest(rule: ExistingFileRule, what: String) async throws {
         try await withBench { bench, origin in
             let path = bench.directory.path.appending("f").string
             try #require(what == "a directory" ? mkdir(path, 0o755) == 0 : symlink("elsewhere", path) == 0)
@@ -124,7 +124,7 @@ import Testing
     @Test func bytesDecideWhereNothingElseDoes() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(content))
-            // What a predecessor put there and died before it said so looks like this.
+            // A file that a predecessor put there, before it died without a report, looks like this.
             try bench.put("f", content.allBytes, modified: 5)
             let ending = await bench.run(lease(origin))
             #expect(ending.finished?.size == 3 * mebibyte)
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func ruleFailAsksNobody() async throws {
+    @Test func ruleFailMakesNoRequest() async throws {
         try await withBench { bench, origin in
             try bench.put("f", content.allBytes, modified: modified)
             var lease = lease(origin, .fail)
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func whatAPredecessorMayHavePutThereIsNotJudgedBeforehand() async throws {
+    @Test func fileThatAPredecessorMayHavePutThereIsNotJudgedBeforehand() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(content))
             try bench.put("f", content.allBytes)

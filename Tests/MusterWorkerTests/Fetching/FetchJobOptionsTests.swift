@@ -62,7 +62,7 @@ import Testing
         await elsewhere.stop()
     }
 
-    @Test func whatTheOperatorDidNotGrantIsNotSent() async throws {
+    @Test func secretThatTheOperatorDidNotGrantIsNotSent() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", content)
             try bench.put("token", Array("Bearer abc\n".utf8))
@@ -124,7 +124,7 @@ import Testing
             #expect(failure?.kind == .refusedAddress)
             #expect(proxy.requests.count == 1)
 
-            // Nor where a redirect leads.
+            // Nor is it asked for private hosts that a redirect leads to.
             for (number, host) in ["10.1.2.3", "db.internal"].enumerated() {
                 proxy.route(host, to: origin.port)
                 origin.misbehave("/r\(number)", .redirect(to: "http://\(host)/f", status: 302))

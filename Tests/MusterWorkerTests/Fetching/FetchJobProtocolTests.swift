@@ -21,7 +21,7 @@ import Testing
             chunk.options = nil
             chunk.task = TaskID(2)
             #expect(await bench.run(chunk).durable?.offset == 2 * mebibyte)
-            // A connection that speaks HTTP/1.1 would do for a request that may be made in HTTP/2, so that it comes last.
+            // The HTTP/1.1 request comes last, since its connection would also serve a request that may be made in HTTP/2.
             #expect(origin.requests.map(\.version) == [.http2, .http2, .http1])
         }
     }
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// Whether it has reset streams or its chunks are asked for: in HTTP/1.1 there is nothing to be had from it.
+    /// After stream resets, and for chunks, the worker would use HTTP/1.1; this origin serves nothing in HTTP/1.1.
     @Test func originThatSpeaksHTTP2AloneIsAskedInThat() async throws {
         try await withBench(.h2) { bench, origin in
             origin.speakHTTP2Alone()
@@ -54,8 +54,8 @@ import Testing
         }
     }
 
-    /// Parts of large files are asked for in HTTP/1.1: what HTTP/2 serves is not lost for that,
-    /// whether its connection is still open or the one of HTTP/1.1 alone is.
+    /// Parts of large files are asked for in HTTP/1.1. A file that only HTTP/2 serves is fetched nevertheless, whether the
+    /// HTTP/2 connection is still open or only the HTTP/1.1 connection is.
     @Test(
         arguments: [
             ScriptedOrigin.Misbehaviour.status(421, retryAfter: nil), .status(426, retryAfter: nil),
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    /// One refusal says nothing of the version of an origin that has served both.
+    /// If an origin has served both versions, a single refusal says nothing about the version.
     @Test(arguments: [ScriptedOrigin.Misbehaviour.status(403, retryAfter: nil), .closeBeforeHeaders])
     func originThatStopsHTTP1IsOfferedHTTP2AfterTwoRefusals(refusal: ScriptedOrigin.Misbehaviour) async throws {
         try await withBench(.h2) { bench, origin in

@@ -36,7 +36,7 @@ import Testing
         try Directory(path: bench.directory.path.appending(ScratchSink.parts).string).names()
     }
 
-    /// The file came from the origin after all, and what was there before is as it was.
+    /// Checks that the file came from the origin after all, and that no part is left.
     private func expectFetched(_ ending: JobEnding, _ bench: JobBench, is bytes: [UInt8]) throws {
         #expect(ending.finished != nil && ending.finished?.reusedFrom == nil, "\(ending)")
         #expect(bench.context.takeReceived() == Int64(bytes.count))
@@ -58,8 +58,8 @@ import Testing
             #expect(origin.requests.map(\.status) == [304])
             #expect(origin.requests.first?.header("If-None-Match") == ScriptedOrigin.File(content).etag)
             try #expect(bench.file("b") == content.allBytes && parts(bench) == [])
-            // The connection serves the next ones. One that idles is closed while a transfer waits for more than a second (row 22b), which a
-            // busy machine can bring about now and then.
+            // The connection serves the next requests. An idle connection is closed while a transfer waits for more than a
+            // second (row 22b), which can happen now and then on a busy machine.
             for number in 3...7 {
                 var next = lease(origin, path: "c\(number)")
                 next.task = TaskID(Int64(number))
@@ -69,9 +69,8 @@ import Testing
         }
     }
 
-    /// It is asked for again without a condition, and is a page or nothing at all then too.
-    @Test(arguments: [0, 900] as [Int64]) func whatIsSmallerAndHasNoValidatorTakesNoFilesPlace(size: Int64) async throws
-    {
+    /// The job asks again without a condition, and gets a page or nothing then too.
+    @Test(arguments: [0, 900] as [Int64]) func smallerBodyWithoutValidatorReplacesNoFile(size: Int64) async throws {
         try await withBench { bench, origin in
             var page = ScriptedOrigin.File(.seeded(seed: 33, size: size), contentType: "text/html")
             (page.etag, page.lastModified) = (nil, nil)
@@ -97,7 +96,7 @@ import Testing
         }
     }
 
-    /// An origin that heeds no condition sends the file again, of which no more than the head is needed.
+    /// An origin that ignores conditions sends the file again; only its head is needed.
     @Test func unchangedFileIsUsedAgainThoughItIsSent() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(content))
@@ -106,7 +105,7 @@ import Testing
             #expect(await bench.run(lease(origin)).finished?.reusedFrom == "a")
             #expect(bench.context.takeReceived() == 0 && origin.requests.count == 1)
             try #expect(bench.file("b") == content.allBytes && parts(bench) == [])
-            // Another place says nothing of it: what it sends is taken.
+            // An answer from another URL says nothing about the held file, so its body is fetched.
             var other = lease(origin, path: "b")
             other.task = TaskID(3)
             other.path = "c"
@@ -167,12 +166,12 @@ import Testing
             let ending = await bench.run(lease)
             #expect(ending.finished?.reusedFrom == "a" && ending.finished?.digests["sha256"] == content.sha256())
             #expect(ending.finished?.digests["md5"] != nil)
-            // Were it not the file that it was when that digest was computed.
+            // As if the file had changed since that digest was computed.
             lease.have?.digests = ["sha256": other.sha256()]
             lease.path = "c"
             lease.task = TaskID(3)
             #expect(await bench.run(lease).finished?.reusedFrom == nil)
-            // What the caller expects decides as ever, after the content was fetched.
+            // The caller's digest decides as always, after the content was fetched.
             lease.have?.digests = [:]
             lease.expectedDigests = ["sha256": other.sha256()]
             lease.path = "d"
@@ -182,7 +181,7 @@ import Testing
         }
     }
 
-    /// A second name would have the first one's time.
+    /// A second link would have the first file's modification time.
     @Test func fileWithATimeOfItsOwnIsNotLinked() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(content))
@@ -219,7 +218,7 @@ import Testing
             origin.misbehave("/f", .unmodified(etag: "\"another\""), when: .first(1))
             try bench.put("a", content.allBytes)
             try expectFetched(await bench.run(lease(origin)), bench, is: content.allBytes)
-            // The tag is another server's, to which the same URL led then.
+            // The tag is of another server, to which the same URL led when the file was fetched.
             var moved = lease(origin, path: "c")
             moved.task = TaskID(3)
             moved.have?.effectiveURL = "http://elsewhere.test/f"
@@ -241,7 +240,7 @@ import Testing
             lease.source?.headers = ["If-None-Match": "*"]
             #expect(await bench.run(lease).failure?.kind == .httpStatus(304))
             #expect(origin.requests.first?.header("If-None-Match") == nil)
-            // And one that goes on saying so after the plain question.
+            // An origin that still answers 304 to the request without a condition fails too.
             try bench.put("a", other.allBytes)
             #expect(await bench.run(self.lease(origin)).failure?.kind == .httpStatus(304))
         }
@@ -268,8 +267,7 @@ import Testing
         }
     }
 
-    /// A worker died after it had linked the file and before it was moved: nothing that comes after may write into the other
-    /// task's file (I8).
+    /// A worker died after it had linked the file and before it had moved the link. No later step may write into the other task's file (I8).
     @Test func successorOfADeadLinkWritesElsewhere() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(other))
@@ -286,7 +284,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsAskedAboutOnceSomethingIsKnown() async throws {
+    @Test func laterVersionsAndMirrorsAreAskedWithoutACondition() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(content))
             try bench.put("a", content.allBytes)

@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// The origin says nothing more after some bytes: the chunk ends where it is, without a word from the origin.
+    /// The origin goes silent after some bytes. The chunk ends at its present offset, without waiting for the origin.
     @Test(arguments: [ScriptedOrigin.Transport.plain, .h2])
     func chunkOfASilentOriginEndsWhereItIs(transport: ScriptedOrigin.Transport) async throws {
         try await withBench(transport) { bench, origin in
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    /// Others were refused the tail that it gave away.
+    /// The origin refused other requests for the tail that the job gave away.
     @Test func requestThatRunsBringsWhatIsGivenBackToIt() async throws {
         try await withBench { bench, origin in
             let file = serve(origin)
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    /// A request that runs brings it sooner: what has come can be given back to that.
+    /// Another running request brings the piece sooner. Nothing is made durable, so that the piece can be given back to that request.
     @Test func pieceThatDoesNotKeepItsPaceFailsSoonWithNothingDurable() async throws {
         try await withBench { bench, origin in
             _ = serve(origin)

@@ -56,7 +56,7 @@ import Testing
         #expect(limit == 20 * mebibyte && plan.end == 20 * mebibyte)
         #expect(plan.isDivisible && plan.isWorthTellingAtOnce && plan.isPlacedHere && !plan.doubtsEnd)
         #expect(plan.learned?.askedForAll == true && plan.learned?.rung == .chunks)
-        // What breaks off is gone on with.
+        // A transfer that breaks off is resumed.
         try #expect(request(plan, from: mebibyte).range == RangeSpec(first: mebibyte, last: 20 * mebibyte - 1))
         plan.setEnd(to: 9 * mebibyte)
         try #expect(request(plan, from: mebibyte).range == RangeSpec(first: mebibyte, last: 9 * mebibyte - 1))

@@ -9,14 +9,14 @@ import SystemPackage
 
 @testable import MusterWorker
 
-/// All that a job needs but a coordinator: a sink, a loop, a gate with a clock in hand, and an ear for what jobs tell.
+/// All that a job needs except a coordinator: a sink, a loop, a gate with a manual clock, and a record of what jobs report.
 final class JobBench: Sendable {
     let directory: TemporaryDirectory
     let station: SinkStation
     let gate: TrustGate
     let context: JobContext
     let clock: Clock
-    /// By how many nanoseconds what is known of origins is older than it is.
+    /// Nanoseconds that are added to the age of everything known of origins.
     let age: Clock
     let news = Observed<[(name: LeaseName, news: JobNews)]>([])
     private let loops: LoopSet
@@ -34,7 +34,7 @@ final class JobBench: Sendable {
         self.age = age
         gate = TrustGate { clock.now.load(ordering: .sequentiallyConsistent) }
         station = try SinkStation(SinkConfiguration(name: "default", path: directory.path.string), gate: gate)
-        // A slow machine closes no connection that a test uses again.
+        // A test's idle connections are not closed, even on a slow machine.
         loops = try LoopSet(count: 1, slots: 16, idlePatience: .seconds(600))
         var configuration = WorkerConfiguration(
             servers: [],
@@ -53,10 +53,10 @@ final class JobBench: Sendable {
             stations: [station],
             logger: Logger(label: "test"),
             now: monotonic,
-            // What came a moment ago did so however slow the machine is.
+            // Recent answers stay recent, however slow the machine is.
             conduct: OriginConduct { age.now.load(ordering: .sequentiallyConsistent) },
             beliefs: OriginBeliefs { age.now.load(ordering: .sequentiallyConsistent) },
-            // A file loses no turn to a slow machine.
+            // No file loses its turn, even on a slow machine.
             witnesses: OriginWitnesses(turnTime: 600_000_000_000, now: monotonic),
             tell: { [news] name, what in news.update { $0.append((name, what)) } }
         )
@@ -74,7 +74,7 @@ final class JobBench: Sendable {
         await LeaseJob(lease: lease, context: context, control: control).run()
     }
 
-    /// What was told to be learned, of any lease.
+    /// What jobs have reported as learned, for any lease.
     var learned: [Report.Learned] {
         news.value.compactMap { if case .progress(_, let learned) = $0.news { learned } else { nil } }
     }
@@ -109,7 +109,7 @@ final class JobBench: Sendable {
         FileManager.default.fileExists(atPath: directory.path.appending(path).string)
     }
 
-    /// The bytes of a part: of one that is open, wherever it is.
+    /// The bytes of a part; of the open part if there is one, wherever it is.
     func part(_ lease: LeaseDocument) throws -> [UInt8] {
         let name = PartName(lease.task, version: lease.version)
         if let descriptor = station.equipment?.directory.registry.open(name)?.descriptor {

@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    /// Three paths close a rung for the whole origin, if they are served on a lower one. Links that are refused on each of them say nothing of ranges.
+    /// Three paths close a rung for the whole origin if a lower rung serves them. Links that are refused on each rung say nothing of ranges.
     @Test(arguments: [ScriptedOrigin.Condition.ranged, .always])
     func rungIsClosedByWhatIsServedBelowIt(condition: ScriptedOrigin.Condition) async throws {
         try await withBench { bench, origin in
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    @Test func emptyFileAsAPartOfNothingIsThere() async throws {
+    @Test func emptyFileInA206IsTaken() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(.empty))
             origin.misbehave("/f", .ignoreRange)
@@ -236,7 +236,7 @@ import Testing
         }
     }
 
-    /// What a Content-Range says that fits nothing, or that has no meaning in a 200, keeps no file from being taken as a plain GET brings it.
+    /// A Content-Range that fits nothing, or has no meaning in a 200, does not keep the job from taking the file that a plain GET brings.
     @Test(arguments: [(206, "bytes 0-9437184/9437184"), (206, "/-1"), (200, "bytes 0-9/10")])
     func wholeFileIsTakenWhateverContentRangeSays(status: Int, field: String) async throws {
         try await withBench { bench, origin in
@@ -250,7 +250,7 @@ import Testing
     }
 
     @Test(arguments: [203, 226])
-    func otherSuccessIsAFile(status: Int) async throws {
+    func otherSuccessStatusIsAFile(status: Int) async throws {
         try await withBench { bench, origin in
             origin.serve("/f", file)
             origin.misbehave("/f", .ignoreRange)
@@ -272,8 +272,8 @@ import Testing
         }
     }
 
-    /// A plain GET that was cut, of a content that can be told from any other: the rest is asked for, and what comes instead of it is skipped as far as it is
-    /// there. What contradicts the Range is asked for plainly at once.
+    /// A plain GET was cut, and the content can be told from any other: the job asks for the rest. If the whole body comes
+    /// instead, the job skips the bytes that it has. If the answer contradicts the Range, a plain GET follows at once.
     @Test(
         arguments: [
             (nil, true), (.ignoreRange, true), (.noContentRange, false), (.status(400, retryAfter: nil), false),
@@ -305,8 +305,8 @@ import Testing
         }
     }
 
-    /// Under the tag of a coded body an origin may send the content as it is.
-    @Test func whatCameCodedIsNotGoneOnWith() async throws {
+    /// Under the tag of a coded body, an origin may send the content uncoded.
+    @Test func codedBodyIsNotResumed() async throws {
         try await withBench { bench, origin in
             var file = ScriptedOrigin.File(.seeded(seed: 11, size: 2 * mebibyte))
             file.etag = "\"one\""
@@ -324,7 +324,7 @@ import Testing
         }
     }
 
-    /// What is lost is not said to be gone on with.
+    /// The failure does not claim that the lost bytes can be resumed.
     @Test func cutTransferThatCanNotBeGoneOnWithSaysSo() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(.seeded(seed: 11, size: 2 * mebibyte)))

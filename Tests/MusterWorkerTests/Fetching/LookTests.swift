@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    /// There is nothing to be given up: the plain GET is the next request.
+    /// No bytes would be given up, so the plain GET is the next request.
     @Test(arguments: [
         ScriptedOrigin.Misbehaviour.status(408, retryAfter: nil), .status(429, retryAfter: nil),
         .status(503, retryAfter: nil),
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func fileWhoseRangesAreToldToWaitInVainIsAskedForPlainlyUnlessTheOriginServesRanges() async throws {
+    @Test func fileWhoseRangesKeepBeingPutOffIsAskedForPlainlyUnlessTheOriginServesRanges() async throws {
         for servesRanges in [false, true] {
             try await withBench { bench, origin in
                 origin.serve("/f", file)
@@ -152,7 +152,7 @@ import Testing
             lease.options?.firstByteTimeoutSeconds = 1
             for _ in 1...2 {
                 let failure = await bench.run(lease).failure
-                // All of the time that the options give, for each request: it may be the only one that is served (row 22).
+                // Each request has all the time that the options give, since it may be the only one that is served (row 22).
                 #expect(
                     failure?.kind == .timeout && failure?.detail.contains("within 1 s") == true, "\(failure as Any)")
             }
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    /// What an origin sends behind an answer is not taken for the next one (row 28).
+    /// Bytes that an origin sends after an answer are not taken for the next answer (row 28).
     @Test func surplusOfARefusedAnswerIsNotTheNextAnswer() async throws {
         try await withBench { bench, origin in
             origin.serve("/f", file)
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    /// What came is gone on with from the next source: only where it can be.
+    /// The body is left soon only if the next source can resume what came.
     @Test(arguments: [true, false]) func bodyThatStopsIsLeftSoonWhereAnotherSourceGoesOn(goesOn: Bool) async throws {
         try await withBench { bench, origin in
             origin.serve("/f", file)
@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    /// A line on which every body breaks off is no reason to give up what came: parts bring the file on.
+    /// If every body breaks off, the bytes are not given up, since parts make progress.
     @Test(arguments: [Look.ended, .refused]) func partsAreGoneOnWithWhereAPlainGETEndsAsEarly(
         looks: Look
     ) async throws {
@@ -231,7 +231,7 @@ import Testing
         }
     }
 
-    /// As a head without a body, which is as good as none.
+    /// A part of a few bytes counts as little as a head without a body.
     @Test(arguments: [0, 1_000] as [Int64]) func rangesThatStopWhenTheyHaveHardlyBegunAreGivenUpForAPlainGET(
         bytes: Int64
     ) async throws {
@@ -251,7 +251,7 @@ import Testing
         }
     }
 
-    /// A lease on all of the file, whose body is doubted below 128 KiB within half a second.
+    /// A lease on the whole file, whose body is doubted below 128 KiB within half a second.
     private func doubtful(_ origin: ScriptedOrigin) -> LeaseDocument {
         origin.serve("/f", file)
         var lease = LeaseDocument.first(origin.url("/f"))
@@ -263,7 +263,7 @@ import Testing
         return lease
     }
 
-    /// Of a part that is not all of the file one that has stopped: several at a time may come well.
+    /// A part of the file is left only if it has stopped, since several slow parts at a time may be fast together.
     @Test(
         arguments: [
             (.drip(bytes: 1_000, every: .milliseconds(100)), true), (.hang(afterBytes: 1_000_000), true),
@@ -294,7 +294,7 @@ import Testing
             as [ScriptedOrigin
             .Misbehaviour?])
     func trialShowsWhetherAPlainGETIsFaster(misbehaviour: ScriptedOrigin.Misbehaviour?) async throws {
-        // However busy the machine is.
+        // Long enough even on a busy machine.
         try await withBench(configure: { $0.trialTime = .seconds(60) }) { bench, origin in
             origin.serve("/f", file)
             if let misbehaviour { origin.misbehave("/f", misbehaviour) }
@@ -312,7 +312,7 @@ import Testing
         }
     }
 
-    /// It may be the only one that is served (row 22).
+    /// The first request may be the only one that is served (row 22).
     @Test func firstRequestIsNotCutForBeingSlow() async throws {
         try await withBench { bench, origin in
             let lease = doubtful(origin)

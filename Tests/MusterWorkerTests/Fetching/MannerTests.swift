@@ -5,8 +5,8 @@ import Testing
 
 @testable import MusterWorker
 
-/// What is refused for the manner of asking is asked for in another one, at once, and the origin is remembered for that (range contract, rows 13,
-/// 22b and 28).
+/// A request that is refused for its manner of asking is made in another manner at once, and the worker remembers the manner
+/// for the origin (range contract, rows 13, 22b and 28).
 @Suite struct MannerTests {
     private let file = ScriptedOrigin.File(.seeded(seed: 53, size: 9 * mebibyte))
 
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// Ranges are refused there on new connections too, which says nothing of the plain GET.
+    /// Ranges are refused on new connections too, which says nothing of the plain GET.
     @Test func plainGETThatIsRefusedOnAUsedConnectionIsMadeOnANewOne() async throws {
         try await withBench { bench, origin in
             for (task, name) in [(1, "a"), (2, "b")] as [(Int64, String)] {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    /// With whatever status, before a file fails for good.
+    /// The job asks without `identity`, whatever the status, before a file fails for good.
     @Test(
         arguments: [(404, .refused, 1), (403, .refused, 2), (415, .refused, 2), (500, .failed, 2), (503, .failed, 2)]
             as [(Int, Look, Int)])
@@ -90,7 +90,7 @@ import Testing
             origin.serve("/a", file)
             origin.serve("/b", file)
             origin.misbehave("/a", .status(status, retryAfter: nil), when: .first(requests))
-            // On used connections it would be asked once more first.
+            // On used connections the job would ask once more first.
             bench.context.conduct.wants(Manner(isAlone: true), origin.url)
             for (task, name) in [(1, "a"), (2, "b")] as [(Int64, String)] {
                 var lease = lease(origin, name, task: task)
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    /// A connection that has brought more than was announced serves nothing else: each request has one of its own.
+    /// A connection that has brought more than was announced is not used again: each request gets its own connection.
     @Test func originThatSendsMoreThanItAnnouncedGetsAConnectionForEachRequest() async throws {
         try await withBench { bench, origin in
             for (task, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] as [(Int64, String)] {
@@ -157,7 +157,7 @@ import Testing
             }
             let served = ["/a", "/b", "/c", "/d"].map { paths(origin, $0).last?.connection }
             #expect(Set(served).count == 4)
-            // What came behind the first answer may have been met by one request on the same connection.
+            // One request on the same connection may have met the surplus of the first answer.
             #expect(origin.requests.count <= 5)
         }
     }

@@ -36,8 +36,8 @@ import Testing
         #expect(OriginAnswer(head, TransferStatistics()).redirectedTo == "https://cdn.example:8443")
     }
 
-    /// The origin was reached: it is not away because of that.
-    @Test func redirectThatLeadsToNobodyIsAnAnswerOfItsOrigin() {
+    /// The origin was reached, so it does not count as away.
+    @Test func redirectToAnUnreachableHostIsAnAnswerOfItsOrigin() {
         var statistics = TransferStatistics()
         statistics.redirectCount = 1
         statistics.effectiveURL = "http://gone.example:8080/f?signature=secret"

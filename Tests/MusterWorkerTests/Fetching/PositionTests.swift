@@ -5,7 +5,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// A server of ftp may reply 350 to REST, and send the file from its beginning all the same (range contract, row 37).
+/// An FTP server may reply 350 to REST, and send the file from its beginning all the same (range contract, row 37).
 struct PositionTests {
     private static let part = ResponseHead(status: 206, version: .notHTTP, bodyFraming: .untilClose)
 
@@ -43,7 +43,7 @@ struct PositionTests {
         failed(after: 0), failed(after: 2),
         .answered(ResponseHead(status: 503, bodyFraming: .none), [], .init(offset: 0, crc: CRC32C.empty)),
     ])
-    func whatShowsNothingIsTriedAgain(_ ending: AnswerCollector.Ending) {
+    func inconclusiveAnswerIsTriedAgain(_ ending: AnswerCollector.Ending) {
         guard case .failed(let kind, _, _) = FetchJob.step(afterLastByte: ending) else {
             Issue.record("\(ending)")
             return

@@ -8,7 +8,7 @@ import Testing
 
 /// Files that are refused at the same time learn from each other (adr/0033).
 @Suite(.timeLimit(.minutes(3))) struct SharedTurnsTests {
-    /// Three take all turns.
+    /// Up to three of the files take all turns.
     @Test func filesThatAreMissingAtTheSameTimeAreAskedForTwice() async throws {
         try await withBench { bench, origin in
             origin.serve("/a.bin", ScriptedOrigin.File(.seeded(seed: 59, size: 100_000)))
@@ -21,7 +21,7 @@ import Testing
                 for await failure in group { #expect(failure?.isLimit == false, "\(failure as Any)") }
             }
             let (all, few) = (OriginWitnesses.turns, OriginWitnesses.oneTurn)
-            // A request more may tell whether the connection, or the way of asking, is at fault.
+            // One more request may show whether the connection, or the manner of asking, is at fault.
             let counts = (2...13).map { task in origin.requests.count { $0.path == "/\(task).bin" } }
             #expect((1...3).contains(counts.count { $0 > few + 2 }), "\(counts)")
             #expect(origin.requests.count { $0.path == "/a.bin" } <= 1 + 3 * all + 9 * few)
@@ -37,13 +37,13 @@ import Testing
             let (witnesses, known) = (bench.context.witnesses, try SourceURL(validating: origin.url("/b.bin")))
             for _ in 2..<OriginWitnesses.turnsToBelieve { witnesses.tookTurn(known, status: 404) }
             #expect(await bench.run(.first(origin.url("/b.bin"), task: 2, path: "b.bin")).finished?.size == 100_000)
-            // What refusals have shown before is believed no more.
+            // What earlier refusals have shown no longer counts.
             for _ in 1..<OriginWitnesses.turnsToBelieve { witnesses.tookTurn(known, status: 404) }
             #expect(witnesses.turns(of: known, status: 404, isBusy: false) == OriginWitnesses.turns)
         }
     }
 
-    /// Its tries would not be the last ones otherwise, as long as others are served.
+    /// Otherwise the file would never have a last try, as long as other files are served.
     @Test(arguments: [nil, .failed, .atOnce] as [Look?])
     func fileThatIsAlwaysToldOfTooManyRequestsTakesTurnsAtItsLaterTries(looks: Look?) async throws {
         try await withBench { bench, origin in
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// As where a token has expired: a file that is refused too would show nothing.
+    /// For example, a token has expired: a witness that is refused too would show nothing.
     @Test func noWitnessIsAskedForWhereNothingHasComeForLongerThanALimitLasts() async throws {
         try await withBench { bench, origin in
             for name in ["a", "b", "c"] {
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    /// It says nothing then.
+    /// Such a witness says nothing.
     @Test(arguments: [ScriptedOrigin.Misbehaviour.conflictingContentLengths, .hang(afterBytes: 0)])
     func witnessWhoseBodyNeverEndsIsNotWaitedForLong(habit: ScriptedOrigin.Misbehaviour) async throws {
         try await withBench { bench, origin in
@@ -87,7 +87,7 @@ import Testing
             func lease(_ name: String, task: Int64) -> LeaseDocument {
                 var lease = LeaseDocument.first(origin.url("/\(name).bin"), task: task, path: "\(name).bin")
                 lease.options = FetchOptions()
-                // Only the second one has to wait for that.
+                // Only the second lease has to wait for the witness.
                 if task > 1 { lease.options?.firstByteTimeoutSeconds = 3 }
                 return lease
             }

@@ -6,12 +6,12 @@ import Testing
 
 @testable import MusterWorker
 
-/// How long a source is waited for that is silent or slow (adr/0028, adr/0031).
+/// How long the worker waits for a source that is silent or slow (adr/0028, adr/0031).
 @Suite struct SilenceTests {
     private let file = ScriptedOrigin.File(.seeded(seed: 77, size: 9 * mebibyte))
 
-    /// Where another request may be served, a silence ends with the time of its limit; where this one may be the only one, after two minutes.
-    @Test(arguments: [true, false]) func silenceOfWhatMayBeServedOnceIsBorneForTwoMinutes(
+    /// If another request may be served, silence ends this one at its limit; if this request may be the only one, after two minutes.
+    @Test(arguments: [true, false]) func silenceIsToleratedForTwoMinutesIfTheRequestMayBeTheOnlyOne(
         mayBeOnly: Bool
     ) async throws {
         try await withBench { bench, _ in
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// Beside a request that brings it sooner (adr/0037).
+    /// Another request brings the piece sooner (adr/0037).
     @Test func pieceThatHasKeptItsPaceIsBorneForAsLongAsAnyOther() async throws {
         try await withBench { bench, _ in
             let known = Representation(size: 9 * mebibyte, etag: "\"one\"")
@@ -74,7 +74,7 @@ import Testing
     /// A trial of another source: its content is compared with that of the version by its size alone.
     @Test(arguments: [false, true]) func trialShowsWhetherAnotherSourceIsFaster(hasOtherSize: Bool) async throws {
         try await withBench {
-            // The machine may stand still for longer than a trial has.
+            // The machine may stand still for longer than the usual time of a trial.
             $0.trialTime = .seconds(60)
         } _: { bench, origin in
             origin.serve("/f", file)

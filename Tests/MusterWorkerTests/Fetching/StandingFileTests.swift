@@ -28,7 +28,7 @@ import Testing
         #expect(!looks(Representation(digests: ["md5": "x"])))
     }
 
-    @Test func whatOnlyTheBytesCanTellIsFetched() {
+    @Test func fileIsFetchedIfOnlyItsBytesCanTell() {
         #expect(file.judge(Representation(size: 5, lastModified: "Thu, 02 Jan 2020 00:00:00 GMT")) == .fetch)
         #expect(file.judge(Representation(size: 5, etag: "\"a\"")) == .fetch)
         #expect(file.judge(Representation(lastModified: date)) == .fetch)

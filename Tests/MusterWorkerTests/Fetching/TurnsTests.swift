@@ -12,7 +12,7 @@ import Testing
 @Suite struct TurnsTests {
     private let file = ScriptedOrigin.File(.seeded(seed: 59, size: 100_000))
 
-    /// One of those that all differ.
+    /// A file whose bytes depend on `number`.
     private func file(_ number: Int64) -> ScriptedOrigin.File {
         ScriptedOrigin.File(.seeded(seed: UInt64(number), size: 100_000))
     }
@@ -21,7 +21,7 @@ import Testing
         origin.requests.filter { $0.path == path }
     }
 
-    /// Fetches a file, and tells its failure.
+    /// Fetches a file, and returns its failure.
     private func fetch(
         _ bench: JobBench, _ origin: ScriptedOrigin, _ name: String, task: Int64, asksForAll: Bool? = nil
     ) async -> Report.Failure? {
@@ -50,16 +50,16 @@ import Testing
     }
 
     @Test(arguments: [202, 302, 304, 400, 401, 402, 403, 404, 405, 409, 410, 416, 418, 423, 451])
-    func refusalOfWhatWasServedShowsALimit(status: Int) async throws {
+    func refusalOfAServedFileShowsALimit(status: Int) async throws {
         try await withBench { bench, origin in
             for name in ["a.bin", "c.bin"] { origin.serve("/\(name)", file) }
             origin.misbehave("/a.bin", .status(status, retryAfter: nil), when: .init(requests: 1..<2))
             origin.misbehave("/c.bin", .status(status, retryAfter: nil), when: .first(4))
             #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
-            // What comes meanwhile shows that the origin serves, however long that takes.
+            // The file that comes meanwhile shows that the origin serves, however long that takes.
             try await serving(bench, origin) {
                 #expect(await fetch(bench, origin, "c.bin", task: 3)?.isLimit == true)
-                // It is fetched as soon as there is room, and no few turns are enough from now on.
+                // The file is fetched as soon as there is room. From now on few turns are not enough.
                 #expect(await fetch(bench, origin, "c.bin", task: 3) == nil)
             }
             let known = try SourceURL(validating: origin.url("/c.bin"))
@@ -68,12 +68,12 @@ import Testing
         }
     }
 
-    /// What is no HTTP, and a redirect that goes round in circles or leads to nobody.
+    /// Answers that are not HTTP, and redirects that go in a circle or lead to an unreachable host.
     @Test(arguments: [
         ScriptedOrigin.Misbehaviour.garbage("Too many connections\r\n"), .negativeContentLength,
         .redirect(to: "/circle", status: 302), .redirect(to: "http://127.0.0.1:1/nobody", status: 302),
     ])
-    func whatIsNoAnswerMayShowALimitOrNone(refusal: ScriptedOrigin.Misbehaviour) async throws {
+    func brokenAnswerMayShowALimitOrNone(refusal: ScriptedOrigin.Misbehaviour) async throws {
         try await withBench { bench, origin in
             for name in ["a.bin", "b.bin", "c.bin"] { origin.serve("/\(name)", file) }
             origin.misbehave("/circle", .redirect(to: "/circle", status: 302))
@@ -85,13 +85,13 @@ import Testing
         }
     }
 
-    /// Silence tells of a limit where a file that was served is not answered either, while others come.
+    /// Silence signals a limit if a file that was served is not answered either, while other files come.
     @Test(arguments: [true, false]) func silenceShowsALimitOrNone(isLimit: Bool) async throws {
         try await withBench { bench, origin in
             for name in ["a.bin", "b.bin"] { origin.serve("/\(name)", file) }
             if isLimit { origin.misbehave("/a.bin", .hangBeforeHeaders, when: .after(1)) }
             origin.misbehave("/b.bin", .hangBeforeHeaders)
-            // A second request for it would hang: this one has all the time it needs.
+            // A second request for the file would hang, so this request keeps the default timeouts.
             #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
             try await serving(bench, origin) {
                 var lease = LeaseDocument.first(origin.url("/b.bin"), task: 2, path: "b.bin")
@@ -100,7 +100,7 @@ import Testing
                 let failure = await bench.run(lease).failure
                 #expect(failure?.kind == .timeout)
                 #expect(failure?.isLimit == (isLimit ? true : nil), "\(failure as Any)")
-                // The file that is served meanwhile asks for a witness of its own when it has come.
+                // The file that is served meanwhile asks for a witness only after it has arrived.
                 #expect(requests(origin, "/a.bin").count == 2)
             }
             let isAskedPlainly = requests(origin, "/b.bin").contains { $0.range == nil }
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    /// Where the witness may be used up, a file that is refused as none is at a limit elsewhere is waited for while others come.
+    /// These statuses usually don't signal a limit. If the witness may be used up, the job waits, and asks for the refused file again while others come.
     @Test(arguments: [401, 410]) func fileThatIsServedAfterAWaitShowsALimit(status: Int) async throws {
         try await withBench { bench, origin in
             for name in ["a.bin", "b.bin"] { origin.serve("/\(name)", file) }
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    /// One that was served again is not used up, and so is no other one of its origin.
+    /// A URL that was served again is not used up, and neither is any other URL of its origin.
     @Test func refusalShowsALimitOnceTheOriginHasServedAWitnessAgain() async throws {
         try await withBench { bench, origin in
             origin.serve("/a.bin", file)
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    /// Limits for so many seconds: files that one request brings each, and of which one is served once more while there is room.
+    /// Limits of requests per time. Each file takes one request, and one file is served once more while there is room.
     @Test(arguments: [403, 404, 200]) func refusalShowsALimitWhereFilesAreServedMoreThanOnce(status: Int) async throws {
         var page = ScriptedOrigin.File(.seeded(seed: 61, size: 900))
         (page.contentType, page.etag, page.lastModified) = ("text/html", nil, nil)
@@ -186,8 +186,8 @@ import Testing
         }
     }
 
-    /// A limit for files of one name, or of one directory, beside files that there is no limit for.
-    @Test(arguments: ["b", "x/slow/"]) func fileIsMeasuredByThoseWhosePathsHaveTheMostInCommon(
+    /// A limit for files of one name, or of one directory, beside files without a limit.
+    @Test(arguments: ["b", "x/slow/"]) func fileIsMeasuredByFilesWithTheMostSimilarPaths(
         name: String
     ) async throws {
         let others = ["a", "c", "d", "e", "x/", "x/a", "x/c", "x/fast/"].map { "\($0)1.bin" }
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    /// One, unless others are served, which may take the connection that the witness has left.
+    /// One turn is enough, unless other files are served, which may take the connection that the witness has left.
     @Test(arguments: [false, true])
     func fewTurnsAreEnoughWhereFilesHaveTakenManyAlready(isBusy: Bool) async throws {
         try await withBench { bench, origin in
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    @Test func fileIsMeasuredByThoseOfItsOwnPartOfTheOriginWhereThereAreAny() async throws {
+    @Test func fileIsMeasuredByFilesOfItsOwnPartOfTheOriginIfThereAreAny() async throws {
         try await withBench { bench, origin in
             for (task, name) in [(1, "x/a.bin"), (2, "y/a.bin"), (3, "x/a.iso")] as [(Int64, String)] {
                 origin.serve("/\(name)", file)
@@ -238,7 +238,7 @@ import Testing
         }
     }
 
-    /// As where the token of a directory has expired.
+    /// For example, the token of a directory has expired.
     @Test func partThatIsClosedWhileAnotherIsServedHasNoLimit() async throws {
         try await withBench { bench, origin in
             for name in ["x/a.bin", "x/b.bin", "x/c.bin", "x/d.bin", "y/a.bin", "y/b.bin"] {
@@ -248,7 +248,7 @@ import Testing
                 #expect(await fetch(bench, origin, name, task: task) == nil)
             }
             for name in ["a", "b", "c", "d"] { origin.misbehave("/x/\(name).bin", .status(403, retryAfter: nil)) }
-            // Something has come of the directory a moment ago.
+            // A file of the directory was served a moment ago.
             #expect(await fetch(bench, origin, "x/b.bin", task: 3)?.isLimit == true)
             bench.age.now.add(20_000_000_000, ordering: .sequentiallyConsistent)
             #expect(await fetch(bench, origin, "y/b.bin", task: 4) == nil)
@@ -262,7 +262,7 @@ import Testing
         }
     }
 
-    /// A limit of the whole origin, which the files of another directory keep full.
+    /// A limit of the whole origin, which is used up by the files of another directory.
     @Test func partOfWhichNothingComesIsMeasuredByOneThatIsServed() async throws {
         try await withBench { bench, origin in
             for name in ["x/a.bin", "x/b.bin", "y/a.bin", "y/b.bin"] { origin.serve("/\(name)", file) }
@@ -285,7 +285,7 @@ import Testing
             let ending = await bench.run(LeaseDocument.first(origin.url("/b.zip"), task: 2, path: "b.zip"))
             #expect(ending.finished?.size == 900, "\(ending)")
             #expect(requests(origin, "/a.zip").count == 2, "nothing else was asked for meanwhile")
-            // What looks like that file is not taken for another one.
+            // A body that looks like that file is not taken for another file.
             var limit = page
             limit.content = .seeded(seed: 62, size: 900)
             for name in ["a.zip", "c.zip"] { origin.misbehave("/\(name)", .replaced(with: limit)) }
@@ -297,7 +297,7 @@ import Testing
         }
     }
 
-    /// Until then it is refused without a word of turns.
+    /// Before the third try, the page counts as a refusal, and the report says nothing about turns.
     @Test(arguments: [true, false]) func pageIsBelievedAtTheThirdTryUnlessAWitnessIsOneToo(
         hasWitness: Bool
     ) async throws {
@@ -315,7 +315,7 @@ import Testing
         }
     }
 
-    /// While this runs, the origin sends a file.
+    /// Runs `body` while the origin sends a file.
     private func serving(_ bench: JobBench, _ origin: ScriptedOrigin, _ body: () async throws -> Void) async throws {
         origin.serve("/slow.iso", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
         origin.hold("/slow.iso", afterBytes: 2 * mebibyte)
@@ -328,7 +328,7 @@ import Testing
         #expect(await slow.finished?.size == 4 * mebibyte)
     }
 
-    /// A slow file beside which another one is missing: the request that brings all of it is left alone for a while, and is a witness then.
+    /// A file is missing while a slow file arrives. The slow file's request is left alone for a while; then the slow file serves as the witness.
     @Test func fileThatIsOnItsWayIsAWitness() async throws {
         try await withBench { bench, origin in
             try await serving(bench, origin) {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// An origin that serves nobody refuses for no limit (range contract, row 24; adr/0033).
+/// The refusals of an origin that serves nothing are not due to a limit (range contract, row 24; adr/0033).
 @Suite struct UnservedTests {
     private let file = ScriptedOrigin.File(.seeded(seed: 59, size: 100_000))
 
@@ -16,7 +16,7 @@ import Testing
         await bench.run(LeaseDocument.first(origin.url("/\(name)"), task: task, path: name)).failure
     }
 
-    /// A limit serves others.
+    /// An origin at its limit serves other requests.
     @Test(arguments: [false, true]) func refusalTellsWhetherAnythingIsServed(isServed: Bool) async throws {
         try await withBench { bench, origin in
             origin.serve("/a.bin", file)
@@ -33,11 +33,11 @@ import Testing
         }
     }
 
-    /// What is asked for at the same time may be served, and is waited for.
+    /// Requests that are made at the same time may be served, so the job waits for their answers.
     @Test func refusalWaitsForTheAnswersThatOthersWaitFor() async throws {
         let conduct = OriginConduct()
         let visit = conduct.ask("http://o")
-        #expect(await !conduct.servesNobody("http://o", for: Self.unwanted), "nobody knows yet")
+        #expect(await !conduct.servesNobody("http://o", for: Self.unwanted), "it is not known yet")
         let control = LeaseControl()
         async let nobody = conduct.servesNobody("http://o", for: control)
         conduct.enter("http://o", visit)
@@ -48,36 +48,36 @@ import Testing
         #expect(await refusal)
     }
 
-    /// Many at once may be more than the origin allows.
+    /// Many requests at once may be more than the origin allows.
     @Test func requestsAreMadeOneAfterTheOtherUntilSomethingComes() async throws {
         let conduct = OriginConduct()
         let first = try #require(await conduct.admit("http://o", for: LeaseControl()))
-        // One whose work is wanted no more is turned away where it would have to wait.
+        // A job whose work is no longer wanted is turned away if it would have to wait.
         #expect(await conduct.admit("http://o", for: Self.unwanted) == nil)
         conduct.enter("http://o", first)
-        #expect(await conduct.admit("http://o", for: Self.unwanted) != nil, "what is served is asked by many at once")
+        #expect(await conduct.admit("http://o", for: Self.unwanted) != nil, "an origin that serves is asked by many")
         conduct.refusesTogether("http://o")
         #expect(await conduct.admit("http://o", for: Self.unwanted) == nil, "until a file is there again")
     }
 
-    /// Requests that waited for their answers together for a while have met there; others may have come one after the other.
+    /// Requests that waited for their answers together for a while did overlap at the origin; others may have come one after the other.
     @Test(arguments: [0, 200_000_000, 300_000_000] as [Int64])
-    func originThatServesWhatOverlapsDoesNotRefuseForThat(time: Int64) async throws {
+    func originThatServesOverlappingRequestsDoesNotRefuseForOverlap(time: Int64) async throws {
         let clock = JobBench.Clock()
         let conduct = OriginConduct { clock.now.load(ordering: .sequentiallyConsistent) }
         let visits = (0..<2).map { _ in conduct.ask("o") }
         clock.now.add(time, ordering: .sequentiallyConsistent)
         conduct.enter("o", visits[0])
         #expect(conduct.servesTogether("o") == (time > 250_000_000))
-        // One that comes alone shows nothing.
+        // A request that comes alone shows nothing.
         let alone = conduct.ask("p")
         clock.now.add(time, ordering: .sequentiallyConsistent)
         conduct.enter("p", alone)
         #expect(!conduct.servesTogether("p"))
     }
 
-    /// A file that is missing keeps others waiting only where all that overlap may be refused.
-    @Test func refusalKeepsNobodyWaitingWhereWhatOverlapsIsServed() async throws {
+    /// A missing file keeps other requests waiting only if the origin may refuse all overlapping requests.
+    @Test func refusalKeepsNoRequestWaitingWhereOverlappingOnesAreServed() async throws {
         try await withBench { bench, origin in
             origin.serve("/a.bin", file)
             origin.serve("/b.bin", file)
@@ -105,7 +105,7 @@ import Testing
     func filesThatWereRefusedAloneLetOthersBeAskedForAtOnce(count: Int) async throws {
         let conduct = OriginConduct()
         for number in 0..<count {
-            // Once more in another manner.
+            // The file is asked for once more in another manner.
             for _ in 0..<2 {
                 let visit = try #require(await conduct.admit("o", for: LeaseControl()))
                 #expect(!conduct.isOver(visit, "o", url: "\(number)", isThere: false))
@@ -118,7 +118,7 @@ import Testing
         #expect(await (conduct.admit("o", for: Self.unwanted) != nil) == isBelieved)
     }
 
-    /// All that overlap are refused, each of them: curl asks for one after the other.
+    /// The origin refuses every request that overlaps another. curl makes its requests one after the other, and gets the files.
     @Test(arguments: [404, 403, 410]) func refusalOfAllThatWereAskedForTogetherIsFollowedByOneAlone(
         status: Int
     ) async throws {
@@ -128,7 +128,7 @@ import Testing
                 origin.serve("/\(name)", file)
                 origin.misbehave("/\(name)", .status(status, retryAfter: nil), when: .first(1))
             }
-            // As if something had come from there a moment ago.
+            // As if the origin had served something a moment ago.
             let name = try SourceURL(validating: origin.url("/")).origin
             let conduct = bench.context.conduct
             _ = conduct.isOver(conduct.ask(name), name, isThere: true)

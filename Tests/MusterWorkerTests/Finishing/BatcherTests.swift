@@ -39,7 +39,7 @@ import Testing
         #expect(largest.value <= 3)
     }
 
-    @Test func missingOutcomeIsNoOutcome() async {
+    @Test func orderWithoutAnOutcomeGivesNil() async {
         let batcher = Batcher<Int, Int>(lanes: 1, limit: 10) { _ in [] }
         #expect(await batcher.submit(1) == nil)
     }

@@ -56,7 +56,7 @@ import Testing
             let bytes = ScratchSink.content(size)
             var policy = TransferPolicy()
             policy.ifExists = rule
-            // The very content: only `fail` minds.
+            // The same content: only `fail` refuses it.
             try bench.put("d/f.bin", bytes)
             let ending = await bench.run(try lease(bytes, on: bench, policy))
             #expect((ending.finished == nil) == (rule == .fail))

@@ -4,8 +4,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// A machine with a clock in hand. It remembers every effect, and checks after every step that the machine does not ask to
-/// be woken for something that it should have done.
+/// A machine with a manual clock. It records every effect, and checks after every step that the machine does not ask to be woken for a time that has passed.
 struct MachineHarness {
     var machine: WorkerMachine
     var now: Int64 = 1_000_000_000_000
@@ -45,7 +44,7 @@ struct MachineHarness {
         return new + feed(.tick)
     }
 
-    /// Lets time pass while a coordinator answers every sync at once with nothing.
+    /// Lets time pass while a coordinator answers every sync at once with an empty answer.
     @discardableResult
     mutating func passAnswering(_ span: Duration) -> [MachineEffect] {
         let begin = effects.count

@@ -33,7 +33,7 @@ struct WorkerMachineBudgetTests {
         #expect(order == ["share 1", "start"])
     }
 
-    @Test func workerWithASharesSyncsEverySecondAndTellsWhatItUsed() {
+    @Test func workerWithAShareSyncsEverySecondAndTellsWhatItUsed() {
         var harness = MachineHarness(slots: 1)
         harness.answer(harness.open(), [limited(1)], budgets: [share])
         harness.feed(.traffic([Traffic(budget: "group:g", bytes: 300)]))
@@ -45,7 +45,7 @@ struct WorkerMachineBudgetTests {
         #expect(harness.pass(.seconds(1)).syncs.last?.traffic == [told(0)])
     }
 
-    @Test func pollOfAWorkerWithASharesIsOverBeforeTheNextSyncIsDue() {
+    @Test func pollOfAWorkerWithAShareIsOverBeforeTheNextSyncIsDue() {
         var harness = MachineHarness(slots: 2)
         let poll = harness.answer(harness.open(), [limited(1)], budgets: [share]).syncs.last
         #expect(poll?.waitMilliseconds == 900)
@@ -61,8 +61,8 @@ struct WorkerMachineBudgetTests {
         #expect(harness.pass(.seconds(4)).syncs.last?.traffic == [told(305, isShort: true)])
     }
 
-    /// The loop counts what came in whenever anything happens, also when nothing but a sync is due.
-    @Test func whatWasUsedUntilASyncIsSentIsInIt() {
+    /// The loop counts the received bytes at every step, also when only a sync is due.
+    @Test func bytesUsedBeforeASyncIsSentAreInIt() {
         var harness = MachineHarness(slots: 1)
         harness.answer(harness.open(), [limited(1)], budgets: [share])
         let due = harness.now + 1_000_000_000
@@ -81,7 +81,7 @@ struct WorkerMachineBudgetTests {
         #expect(effects.contains(.share([less])))
         #expect(effects.syncs.last?.traffic == [told(0, keepingTo: 400)])
         #expect(effects.syncs.last?.waitMilliseconds == 0)
-        // More of it is no news to anybody.
+        // A larger share is not reported at once.
         #expect(harness.answer(effects.syncs.last, budgets: [share]).syncs.isEmpty)
     }
 
@@ -100,7 +100,7 @@ struct WorkerMachineBudgetTests {
         #expect(harness.answer(poll, budgets: nil).allSatisfy { if case .share = $0 { false } else { true } })
         let next = harness.answer(news, budgets: [share]).syncs.last
         harness.answer(next, [limited(2)], budgets: [share])
-        // It brings what a lease of its own needs all the same.
+        // Such an answer still brings the share that a lease of its own needs.
         var other = MachineHarness(slots: 2)
         let late = other.answer(other.open(), [lease(3)]).syncs.last
         other.end(lease(3), network)

@@ -19,7 +19,7 @@ import Testing
         #expect(!effects.contains { if case .log(.sessionLost) = $0 { true } else { false } })
     }
 
-    /// The job that waits for the call can't be ended: its lease goes to others with the session, and only with it.
+    /// The job that waits for the call can't be ended. Its lease goes to another session only when the worker gives up its own session.
     @Test func sessionWhoseJobsHangIsGivenUpForOnceAndLaterEachTime() {
         for (hangs, patience) in [30, 60, 120, 240, 240].enumerated() {
             var harness = MachineHarness(slots: 2)
@@ -32,7 +32,7 @@ import Testing
             let effects = harness.feed(.sinkHangs("default", since: begun))
             #expect(effects.openings == 1 && effects.aborted == [lease(1).name], "after \(patience) s")
             #expect(harness.machine.sinks[0].hangs == hangs + 1)
-            // The call is not of the session that follows.
+            // The call does not belong to the session that follows.
             let well = SinkStatus(name: "default")
             harness.feed(.sessionOpened(SessionDocument(id: SessionID(2), ttlMilliseconds: 30_000), sinks: [well]))
             harness.pass(.seconds(600))

@@ -66,7 +66,7 @@ struct WorkerMachineHistoryTests {
             #expect(request.reports.allSatisfy { request.held.contains($0.lease) })
             #expect(Set(request.held).count == request.held.count)
             #expect(Set(request.reports.map(\.lease)).count == request.reports.count)
-            // Whatever became of its lease, a job that may still write is said to be held (I13).
+            // The lease of a job that may still write is reported as held, whatever became of the lease (I13).
             #expect(jobs.isSubset(of: request.held))
             lastSequence = request.sequence
             lastSettled = request.settled

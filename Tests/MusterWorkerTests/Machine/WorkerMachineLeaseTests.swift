@@ -23,7 +23,7 @@ struct WorkerMachineLeaseTests {
         #expect(harness.feed(.job(lease(1).name, .fetched)).started == [lease(2).name])
     }
 
-    /// With two lanes, a transfer of so many milliseconds, and an answer of a coordinator after so many.
+    /// There are two lanes; the first transfer and the coordinator's first answer take the given milliseconds.
     @Test(
         arguments: [(100, 100, 4), (100, 60, 4), (100, 51, 2), (100, 1, 0), (1, 100, 62), (2_000, 20, 0)]
             as [(Int64, Int64, Int)])
@@ -51,7 +51,7 @@ struct WorkerMachineLeaseTests {
         #expect(harness.machine.meanTime == nil && harness.machine.ahead == 0)
     }
 
-    /// An origin that refuses at once is not asked in rounds of as many as there are lanes.
+    /// Otherwise an origin that refuses at once would be asked in rounds of one lease per lane.
     @Test(arguments: [(404, true), (206, false), (nil, false)] as [(Int?, Bool)])
     func refusalsSayHowLongTransfersTakeAndSilencesDoNot(status: Int?, isCounted: Bool) {
         var harness = MachineHarness(slots: 4)
@@ -70,7 +70,7 @@ struct WorkerMachineLeaseTests {
         let leases = [lease(1, lane: 1), lease(2, lane: 1), lease(3, lane: 2), lease(4, lane: 1)]
         #expect(harness.answer(first, leases).started == [leases[0].name, leases[2].name])
         #expect(harness.machine.room == 2, "what waits in a lane that is busy needs no slot")
-        // The next one begins when the last byte has come; the file is put in place meanwhile.
+        // The next lease of the lane begins when the last byte has come; the file is put in place meanwhile.
         #expect(harness.feed(.job(leases[0].name, .fetched)).started == [leases[1].name])
         #expect(harness.end(leases[0], done()).started.isEmpty)
         #expect(harness.end(leases[1], network).started == [leases[3].name])
@@ -108,7 +108,7 @@ struct WorkerMachineLeaseTests {
         #expect(harness.end(leases[0], .released(nil, nil)).started == [leases[1].name])
     }
 
-    @Test func whatWaitsForAnOriginThatRefusesGoesBack() {
+    @Test func leasesThatWaitForAnOriginThatRefusesGoBack() {
         var harness = MachineHarness(slots: 4)
         let first = harness.open()
         let leases = [
@@ -145,7 +145,7 @@ struct WorkerMachineLeaseTests {
         #expect(harness.machine.leases.counts.occupying == 1)
     }
 
-    @Test func whatIsNotDurableYetHoldsNoMoreFilesOpenThanThereMayBe() {
+    @Test func leasesThatAreNotDurableYetKeepNoMoreFilesOpenThanAllowed() {
         var harness = MachineHarness(slots: 1)
         let first = harness.open()
         let leases = (1...6).map { lease($0, lane: 1) }
@@ -210,7 +210,7 @@ struct WorkerMachineLeaseTests {
         #expect(next.syncs.last?.reports.map(\.kind) == [.released])
     }
 
-    /// A full sink can be emptied, and what can't be deleted there is tried again after a pause that the coordinator keeps.
+    /// Deleting makes room in a full sink. The coordinator grants a purge that failed there again after a pause.
     @Test func inAFullSinkFilesAreDeletedAllTheSame() {
         var harness = MachineHarness(slots: 4)
         let first = harness.open()
@@ -245,8 +245,8 @@ struct WorkerMachineLeaseTests {
         #expect(effects.syncs.last?.room == 4)
     }
 
-    /// A file system that came back without the session's directory would keep the sink parked for good.
-    @Test func whereASinkHasNotTheSessionAnyMoreAnotherSessionBegins() {
+    /// Otherwise a file system that came back without the session's directory would keep the sink parked for good.
+    @Test func anotherSessionBeginsWhereASinkHasLostTheSession() {
         var harness = MachineHarness(slots: 4)
         harness.answer(harness.open(), [lease(1)])
         harness.end(lease(1), .sinkTrouble(SinkTrouble(kind: .storage, detail: "gone"), nil, nil))
@@ -268,7 +268,7 @@ struct WorkerMachineLeaseTests {
         #expect(harness.feed(.sinkProbed("default", .trouble(SinkTrouble(kind: .storage, detail: "gone")))).isEmpty)
     }
 
-    @Test func whatIsWrongWithASinkIsLoggedWhenItIsSomethingElse() {
+    @Test func troubleOfASinkIsLoggedWhenItChanges() {
         var harness = MachineHarness(slots: 4)
         harness.answer(harness.open(), [lease(1)])
         harness.end(lease(1), .sinkTrouble(SinkTrouble(kind: .storage, detail: "gone"), nil, nil))
@@ -279,7 +279,7 @@ struct WorkerMachineLeaseTests {
         #expect(!harness.feed(.sinkProbed("default", .trouble(other))).contains(.log(.sinkParked("default", other))))
     }
 
-    @Test func aSinkThatNobodyUsesIsLookedAtOnceInAWhile() {
+    @Test func unusedSinkIsProbedOnceInAWhile() {
         var harness = MachineHarness(slots: 4)
         harness.answer(harness.open())
         let trouble = SinkTrouble(kind: .storage, detail: "read-only")
@@ -292,7 +292,7 @@ struct WorkerMachineLeaseTests {
         #expect(harness.machine.room == 0)
     }
 
-    @Test func aSinkThatIsUsedIsNotLookedAt() {
+    @Test func usedSinkIsNotProbed() {
         var harness = MachineHarness(slots: 4)
         harness.answer(harness.open(), [lease(1)])
         #expect(!harness.passAnswering(.seconds(200)).contains(.probe(sink: "default")))

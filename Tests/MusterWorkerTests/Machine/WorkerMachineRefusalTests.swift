@@ -19,7 +19,7 @@ struct WorkerMachineRefusalTests {
         let effects = harness.answer(told, refused: [Self.refused(lease(1))])
         #expect(effects.aborted == [lease(1).name])
         #expect(effects.contains(.log(.reportRefused(lease(1).name, "too large"))))
-        // It is held until its job has stopped, and nothing is said of it any more.
+        // The lease is held until its job has stopped, and no more is reported on it.
         harness.feed(.job(lease(1).name, .progress(DurablePrefix(offset: 9, crc: 1), nil)))
         let later = harness.passAnswering(.seconds(30)).syncs
         #expect(!later.isEmpty && later.allSatisfy { $0.reports.isEmpty && $0.held.contains(lease(1).name) })
@@ -39,7 +39,7 @@ struct WorkerMachineRefusalTests {
         #expect(later.allSatisfy { $0.reports.isEmpty } && later.last?.held == [])
     }
 
-    @Test func whatCameSinceIsDroppedWithIt() {
+    @Test func reportsSinceARefusedOneAreDroppedWithIt() {
         var harness = MachineHarness()
         let poll = harness.open()
         harness.answer(poll, [lease(1)])
@@ -58,14 +58,14 @@ struct WorkerMachineRefusalTests {
         #expect(effects.aborted.isEmpty)
     }
 
-    @Test func aReportThatIsPutOffComesWithALaterSyncAndIsWorthNoneOfItsOwn() {
+    @Test func deferredReportComesWithALaterSyncAndTriggersNone() {
         var harness = MachineHarness()
         let poll = harness.open()
         harness.answer(poll, [lease(1), lease(2)])
         let told = harness.end(lease(1), done()).syncs.last
         let effects = harness.answer(told, deferred: [lease(1).name])
         #expect(effects.syncs.allSatisfy { $0.reports.isEmpty })
-        // What is reported of others is not held up.
+        // Reports on other leases are not held up.
         let news = harness.end(lease(2), network).syncs.last
         #expect(Set((news?.reports ?? []).map(\.lease)) == [lease(1).name, lease(2).name])
         harness.answer(news, deferred: [lease(1).name])

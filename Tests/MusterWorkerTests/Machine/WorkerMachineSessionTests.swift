@@ -33,7 +33,7 @@ struct WorkerMachineSessionTests {
         let effects = harness.pass(.seconds(17))
         #expect(effects.contains(.suspendWriting))
         #expect(!harness.effects.contains(.resumeWriting))
-        // The answer comes late: it still renews from when it was sent.
+        // The answer comes late; it renews the trust from the time when the sync was sent.
         let renewed = harness.answer(sync)
         #expect(renewed.contains(.trust(until: asked + 38_000_000_000)))
         #expect(renewed.contains(.resumeWriting))
@@ -102,7 +102,7 @@ struct WorkerMachineSessionTests {
         harness.end(lease(2), network)
         let news = harness.effects.syncs.last
         #expect(news?.held == [lease(1).name, lease(2).name])
-        // It is named as lost again and again meanwhile, which is no news.
+        // The coordinator names the lease as lost again and again meanwhile, which is not logged again.
         let logged = harness.answer(news, lost: [lease(1).name])
         #expect(!logged.contains(.log(.leaseLost(lease(1).name))))
         let before = harness.effects.syncs.count
@@ -137,14 +137,14 @@ struct WorkerMachineSessionTests {
         #expect(sync?.sinks.map(\.parked) == [nil] && sync?.room == 4)
     }
 
-    /// A coordinator that is started anew with another rule goes on with the sessions there are.
+    /// A restarted coordinator with another rule goes on with the existing sessions.
     @Test func ruleAboutAddressesComesWithEachAnswerAndBeforeItsLeases() throws {
         var harness = MachineHarness()
         let rule = AddressGuard(refusesPrivate: true)
         let guarded = harness.answer(harness.open(), [lease(1)], addresses: rule)
         let place = try #require(guarded.firstIndex(of: .guardAddresses(rule)))
         let start = try #require(guarded.firstIndex { if case .start = $0 { true } else { false } })
-        #expect(place < start, "nothing is asked under the rule of before")
+        #expect(place < start, "nothing is asked under the old rule")
         harness.pass(.seconds(10))
         let same = harness.answer(harness.effects.syncs.last, addresses: rule)
         #expect(!same.contains { if case .guardAddresses = $0 { true } else { false } })

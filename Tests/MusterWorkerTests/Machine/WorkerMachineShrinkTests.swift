@@ -40,7 +40,7 @@ struct WorkerMachineShrinkTests {
         #expect(effects.syncs.allSatisfy { $0.waitMilliseconds > 0 })
         let news = harness.feed(.job(chunk(1).name, .shrunk(end: 13 * mebibyte))).syncs.last
         #expect(news?.reports == [Report(lease: chunk(1).name, kind: .shrunk, end: 13 * mebibyte)])
-        // Until that is acknowledged, nothing else is said of the lease.
+        // Until that is acknowledged, no other report on the lease is sent.
         harness.end(chunk(1), done(13 * mebibyte))
         harness.fail(news)
         let again = harness.pass(.seconds(4)).syncs.last
@@ -67,7 +67,7 @@ struct WorkerMachineShrinkTests {
         #expect(started == [10 * mebibyte])
     }
 
-    @Test func whatIsDurableIsNotGivenAway() {
+    @Test func durableBytesAreNotGivenAway() {
         var harness = MachineHarness(slots: 1)
         harness.answer(harness.open(), [chunk(1), chunk(2)])
         let news = harness.answer(sync(&harness), shrink: [wish(chunk(2), 8 * mebibyte + 1)]).syncs.last
@@ -83,7 +83,7 @@ struct WorkerMachineShrinkTests {
         #expect(news?.reports.map(\.end) == [16 * mebibyte])
     }
 
-    @Test func whatIsGivenBackReachesTheJobAndItsLaterEndTheCoordinator() {
+    @Test func tailGivenBackReachesTheJobAndItsLaterEndTheCoordinator() {
         var harness = MachineHarness(slots: 1)
         harness.answer(harness.open(), [chunk(1), chunk(2)])
         var sync = sync(&harness)
@@ -100,7 +100,7 @@ struct WorkerMachineShrinkTests {
         #expect(told?.reports == [Report(lease: chunk(1).name, kind: .shrunk, end: 20 * mebibyte)])
     }
 
-    @Test func jobThatIsThroughSaysNothingOfWhatIsGivenBack() {
+    @Test func jobThatHasAllBytesIgnoresATailGivenBack() {
         var harness = MachineHarness(slots: 1)
         harness.answer(harness.open(), [chunk(1)])
         let sync = sync(&harness)
@@ -123,7 +123,7 @@ struct WorkerMachineShrinkTests {
         #expect(harness.machine.ledger.isEmpty)
     }
 
-    @Test func whatWasLearnedBeforeTheEndCameNearerIsToldAfterIt() {
+    @Test func learnedFactsFollowTheReportOfANearerEnd() {
         var ledger = ReportLedger()
         let name = lease(1).name
         ledger.add(

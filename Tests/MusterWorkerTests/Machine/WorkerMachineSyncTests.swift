@@ -110,7 +110,7 @@ struct WorkerMachineSyncTests {
         #expect((later.syncs.first?.waitMilliseconds ?? 0) > 0)
     }
 
-    @Test func progressWaitsForCompanyAndTheNewestWins() {
+    @Test func progressIsDelayedAndTheNewestWins() {
         var harness = MachineHarness(slots: 1)
         let first = harness.open()
         harness.answer(first, [lease(1)])
@@ -121,7 +121,7 @@ struct WorkerMachineSyncTests {
         #expect(syncs.first?.reports.map(\.durable) == [DurablePrefix(offset: 20, crc: 2)])
     }
 
-    @Test func whatWasLearnedGoesOutAtOnceAndIsNotCoalescedAway() {
+    @Test func learnedFactsGoOutAtOnceAndAreNotCoalescedAway() {
         var harness = MachineHarness(slots: 1)
         let first = harness.open()
         harness.answer(first, [lease(1)])
@@ -164,7 +164,7 @@ struct WorkerMachineSyncTests {
         harness.answer(first, [lease(1)])
         let poll = harness.pass(.seconds(1)).syncs.last
         #expect(poll?.room == 0 && poll?.ahead == nil && (poll?.waitMilliseconds ?? 0) > 0)
-        // What it has to say goes beside it.
+        // Reports go in another sync beside the poll.
         #expect(harness.end(lease(1), network).syncs.first?.waitMilliseconds == 0)
     }
 

@@ -52,7 +52,7 @@ struct BudgetBookTests {
         #expect(book.takeTraffic() == [])
     }
 
-    /// On a shared connection a stream that waits for its budget would hold up those that have none.
+    /// On a shared connection, a stream that waits for its budget would hold up streams that have none.
     @Test func fetchUnderABudgetHasAConnectionOfItsOwn() async throws {
         try await withBench(.h2) { bench, origin in
             origin.serve("/f", ScriptedOrigin.File(.seeded(seed: 3, size: 1_000)))
@@ -78,7 +78,7 @@ struct BudgetBookTests {
             document.group = "g"
             async let running = bench.run(document)
             try await origin.waitForRequest { $0.path == "/f" }
-            // No byte comes through before the share is more than nothing.
+            // No byte comes through while the share is 0.
             #expect(bench.context.takeReceived() == 0)
             bench.context.budgets.adopt([
                 BudgetShare(name: "group:g", bytesPerSecond: 2_000_000),
@@ -86,7 +86,7 @@ struct BudgetBookTests {
             ])
             #expect(await running.finished?.size == 300_000)
             let traffic = bench.context.budgets.takeTraffic().sorted { $0.budget < $1.budget }
-            // The strictest one held the transfer up, and no other.
+            // Only the strictest budget held the transfer up.
             #expect(
                 traffic == [
                     Traffic(budget: "fleet", bytes: 300_000, isShort: false),

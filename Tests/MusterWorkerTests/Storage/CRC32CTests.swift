@@ -40,13 +40,13 @@ import Testing
         }
         #expect(CRC32C.whole(ScratchSink.chunks(of: bytes, size: 999).shuffled()) == whole)
         #expect(CRC32C.whole([]) == CRC32C.empty)
-        // A second piece of zeros, as long as a large file: x^n by squaring, against one zero after the other.
+        // A second piece of many zeros: x^n by squaring, compared with one zero after the other.
         let zeros = [UInt8](repeating: 0, count: 3 << 20)
         let extended = CRC32C.extend(whole, zeros)
         #expect(CRC32C.combine(whole, CRC32C.extend(0, zeros), length: Int64(zeros.count)) == extended)
     }
 
-    /// Bit by bit, as the polynomial is defined.
+    /// Computed bit by bit, as the polynomial is defined.
     @Test func agreesWithTheDefinition() {
         for count in [1, 2, 3, 15, 16, 17, 255, 1_024, 5_000] {
             let bytes = ScratchSink.content(count, seed: UInt64(count))

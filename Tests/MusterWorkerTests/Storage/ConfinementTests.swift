@@ -13,7 +13,7 @@ import Testing
             #expect(mkdir(scratch.path + "/in", 0o755) == 0)
             #expect(mkdir(scratch.path + "/real", 0o755) == 0)
             if link == "in" { rmdir(scratch.path + "/in") }
-            // Even one that stays within the sink: tomorrow it may point elsewhere.
+            // Not even a link that stays within the sink is followed: it may point elsewhere later.
             #expect(symlink(link == "in" ? "real" : outside, scratch.path + "/" + link) == 0)
             try scratch.makePart(1, [1])
             for fenced in [false, true] {
@@ -45,7 +45,7 @@ import Testing
                     let order = try scratch.order(1, path: "link", [1], fenced: fenced)
                     await #expect(throws: StorageError.self) { try await scratch.finalizer.finalize(order) }
                 }
-                // With no part left it is not taken for the file either, though it leads to the right bytes.
+                // Without a part the link is not taken for the file either, although it leads to the right bytes.
                 try scratch.sink.purge(task: TaskID(1))
                 let order = try scratch.order(1, path: "link", [1])
                 await #expect(throws: StorageError.self) { try await scratch.finalizer.finalize(order) }
@@ -65,14 +65,14 @@ import Testing
         }
     }
 
-    /// A slash with a combining mark after it is one of Swift's characters, and yet a slash to the system.
+    /// A slash with a combining mark is one character in Swift, but a slash to the system.
     @Test(arguments: [
         "../\u{301}x", "a/../\u{301}x", "/\u{301}tmp/x", "..", "a/../../x", ".muster/parts/x", ".muster/\u{301}x",
         "a/./x",
         "a//x", "a\u{0}b", "/tmp/x", "a/",
     ])
     func noPathReachesOutOfTheSink(text: String) async throws {
-        // Most are refused when the task is added. What gets past that is refused here.
+        // Most of these paths are refused when the task is added. The others are refused here.
         guard let path = try? DestinationPath(validating: text) else { return }
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, [1])

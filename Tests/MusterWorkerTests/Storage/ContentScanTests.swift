@@ -7,7 +7,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// What is computed of a large file on several threads is what one thread would compute.
+/// Several threads compute the same of a large file as one thread would.
 @Suite struct ContentScanTests {
     /// Large enough to be shared, and no multiple of anything.
     static let bytes = ScratchSink.content(Int(ContentScan.sharedBytes) + 123_457)
@@ -68,8 +68,8 @@ import Testing
         }
     }
 
-    /// No helper ever comes: the reader does all the work, and none is lost.
-    @Test func itNeedsNoHelperToComeToItsEnd() async throws {
+    /// All helpers are busy: the reader does all the work, and none is lost.
+    @Test func scanEndsWithoutHelpers() async throws {
         try await with(helpers: 1) { _, file, pool in
             var ends: [Int32] = [0, 0]
             try #require(pipe(&ends) == 0)
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func theFirstWrongChunkIsEnoughWhereItOnlyMattersWhoseFileItIs(isShared: Bool) async throws {
+    func scanMayEndAtTheFirstWrongChunk(isShared: Bool) async throws {
         var wrong = Self.bytes
         wrong[0] ^= 1
         try await with(wrong) { _, file, pool in
@@ -180,7 +180,7 @@ import Testing
         try await ScratchSink.with { scratch in
             let bytes = ScratchSink.content(10_000)
             try scratch.makePart(1, bytes)
-            // Not the right one: so it shows whose it is that is reported.
+            // A wrong digest, which shows that the known digest is the one that is reported.
             let known = ContentDigest(algorithm: .sha256, bytes: SHA256.hash(data: [1]))
             let order = try scratch.order(
                 1,
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    @Test func ofAFileThatWasThereNothingIsKnown() async throws {
+    @Test func knownDigestsDoNotCountForAFileThatWasThere() async throws {
         try await ScratchSink.with { scratch in
             let bytes = ScratchSink.content(10_000)
             try scratch.makePart(1, bytes)

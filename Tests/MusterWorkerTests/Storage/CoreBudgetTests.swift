@@ -13,7 +13,7 @@ import Testing
         #expect(budget.tryEnter())
     }
 
-    @Test func whoMustWorkIsNotHeldUpButNobodyHelpsThen() {
+    @Test func workThatCannotWaitIsNotHeldUpButGetsNoHelpers() {
         let budget = CoreBudget(cores: 1)
         budget.enter()
         budget.enter()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// Nothing is kept of content that was found to be wrong (range contract, row 29), nor of what newer content took the place of.
+/// Nothing is kept of content that was found to be wrong (range contract, row 29), nor of content that newer content has replaced.
 @Suite struct DiscardTests {
     let bytes = ScratchSink.content(10_000)
     var wrongDigest: ContentDigest { ContentDigest(algorithm: .sha256, bytes: SHA256.hash(data: [1])) }
@@ -63,7 +63,7 @@ import Testing
             try scratch.makePart(1, bytes)
             let order = try scratch.order(1, path: "f", bytes, chunkSize: 10_000, expected: [wrongDigest])
             let calls = CallCount()
-            // It is over as soon as the last byte was read.
+            // The lease is over as soon as the last byte was read.
             let watch = FinalizeWatch(mayContinue: { calls.value == 0 }, verified: { _ in calls.add() })
             _ = try await scratch.finalizer.finalize(order, watch: watch)
             #expect(calls.value > 0)
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func whoHasThePartOpenCanNotGoOnWithIt() async throws {
+    @Test func writerWithThePartOpenCannotGoOnWithIt() async throws {
         try await ScratchSink.with { scratch in
             let part = try scratch.sink.part(task: TaskID(1), version: 1)
             try part.write(bytes, at: 0)
@@ -101,7 +101,7 @@ import Testing
         try await ScratchSink.with { scratch in
             for fenced in [false, true] {
                 try scratch.makePart(1, version: 3, bytes)
-                // A worker that came late made it anew.
+                // A late worker made the older part anew.
                 try scratch.makePart(1, version: 2, [1])
                 let order = try scratch.order(1, version: 3, path: "f", bytes, fenced: fenced)
                 #expect(try await scratch.finalizer.finalize(order).isInPlace)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    /// Also one that a worker of this process still writes: by its name it could be put in the place of the newer content's file.
+    /// This includes a part that a worker of this process still writes: by its name, it could replace the newer content's file.
     @Test func openingNewerContentTakesTheNameFromOlderPartsAtOnce() async throws {
         try await ScratchSink.with { scratch in
             let old = try scratch.sink.part(task: TaskID(1), version: 1)

@@ -5,13 +5,13 @@ import Testing
 
 @testable import MusterWorker
 
-/// A worker that dies anywhere between the first copy and its report leaves something from which the next one goes on: one file stands
-/// in the end, what was there before stays unless it was to be replaced, and the redone order tells the same path (I8).
+/// A worker may die anywhere between the first copy and its report; the next worker goes on from what is left. In the end
+/// one file stands, the earlier file stays unless it was to be replaced, and the redone order reports the same path (I8).
 @Suite struct ExistingFileRuleRedoTests {
     let bytes = ScratchSink.content(10_000)
     let foreign = ScratchSink.content(10_000, seed: 7)
 
-    /// What a worker left that died.
+    /// The state that a dead worker left.
     enum Crash: String, CaseIterable, Sendable {
         /// Before anything was put in place.
         case beforeTheMove
@@ -28,7 +28,7 @@ import Testing
         /// The copy is in place, and the part's own inode, which was there before, has the copy's old name.
         case afterTheExchange
 
-        /// Whether it can only happen where a lease was lost.
+        /// Whether it can happen only after a lease was lost.
         var isFenced: Bool {
             switch self {
             case .beforeTheMove, .betweenTwoNames, .afterTheMove: false
@@ -63,7 +63,7 @@ import Testing
     }
 
     private func redo(_ order: FinalizeOrder, expecting path: String, in scratch: ScratchSink) async throws {
-        // Twice: the one that redid it may die as well.
+        // Twice, since the worker that redoes the order may die as well.
         for epoch in [10, 11] as [Int64] {
             var order = order
             order.epoch = LeaseEpoch(epoch)
@@ -80,7 +80,7 @@ import Testing
         try await ScratchSink.with { scratch in
             try scratch.write(foreign, to: "f.x")
             try leave(crash, at: "f.x", in: scratch)
-            // Open, so that its number is nobody else's.
+            // Open, so that no other file gets its inode number.
             let zombie = open(scratch.path + "/f.x", O_RDONLY)
             defer { close(zombie) }
             let placed = scratch.inode("f.x")
@@ -100,7 +100,7 @@ import Testing
             try scratch.write(foreign, to: "f.x")
             try scratch.write(foreign, to: "f (2).x")
             try leave(crash, at: "f (3).x", in: scratch)
-            // Open, so that its number is nobody else's.
+            // Open, so that no other file gets its inode number.
             let zombie = open(scratch.path + "/f (3).x", O_RDONLY)
             defer { close(zombie) }
             let placed = scratch.inode("f (3).x")
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: Crash.allCases, [false, true])
-    func failTellsItsOwnFile(crash: Crash, fenced: Bool) async throws {
+    func failRecognizesItsOwnFile(crash: Crash, fenced: Bool) async throws {
         guard fenced || !crash.isFenced else { return }
         try await ScratchSink.with { scratch in
             try leave(crash, at: "f.x", in: scratch)

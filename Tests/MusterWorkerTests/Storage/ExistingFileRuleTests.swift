@@ -69,7 +69,7 @@ import Testing
     func replaceAsksOnceMoreBeforeItReplaces(fenced: Bool) async throws {
         try await ScratchSink.with { scratch in
             try scratch.write(foreign, to: "f")
-            // However often it is asked, a no at any of these times leaves the file alone.
+            // However often the watch is asked, a refusal at any of these times leaves the file alone.
             for allowed in 0..<100 {
                 try scratch.makePart(1, bytes)
                 let asked = Atomic<Int>(0)

@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsAbsentAndNothingIsMade() async throws {
+    @Test func missingPathIsAbsentAndNothingIsMade() async throws {
         try await with { scratch in
             for path in ["d/g", "g", "e/f/g"] {
                 equal(try await check(scratch, path, size: 1, lastModified: 1), .absent)
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoRegularFileDiffers() async throws {
+    @Test func onlyRegularFilesMatch() async throws {
         try await with { scratch in
             #expect(symlink("f", scratch.path + "/d/link") == 0)
             #expect(mkfifo(scratch.path + "/d/pipe", 0o644) == 0)
@@ -157,7 +157,7 @@ import Testing
                 try scratch.write(bytes, to: "d/f")
                 try scratch.setModificationTime(1_000, of: "d/f")
                 let watch = FinalizeWatch(verified: { _ in
-                    // The bytes that were read so far stay, and yet they are not the file's any more.
+                    // The bytes that were read so far are no longer those of the file.
                     if isCut {
                         truncate(path, 5_000)
                     } else {
@@ -166,7 +166,7 @@ import Testing
                 })
                 differs(try await check(scratch, digests: [sha256], watch: watch), "being changed")
             }
-            // It ends before its size says so.
+            // The file ends before its stated size.
             try scratch.write(bytes, to: "d/f")
             let watch = FinalizeWatch(mayContinue: {
                 truncate(path, 5_000)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// Whose a file is, and what a purge makes of that (adr/0014, I13).
+/// Which task owns a file, and how that decides what a purge deletes (adr/0014, I13).
 @Suite struct FileMarkTests {
     private static let bytes = ScratchSink.content(2_500)
 
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func whatWasPutInPlaceGoesWithItsTask(isFenced: Bool) async throws {
+    func fileThatWasPutInPlaceGoesWithItsTask(isFenced: Bool) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, Self.bytes)
             let order = try scratch.order(1, path: "a", Self.bytes, fenced: isFenced)
@@ -80,9 +80,9 @@ import Testing
         }
     }
 
-    /// The file that it replaced can't come back: a cancel does not leave the path empty.
+    /// The file that was replaced can't come back, so a cancel does not leave the path empty.
     @Test(arguments: [false, true])
-    func whatHasReplacedAnotherFileStaysWithoutItsTask(isFenced: Bool) async throws {
+    func fileThatReplacedAnotherStaysWithoutItsTask(isFenced: Bool) async throws {
         try await ScratchSink.with { scratch in
             let others = ScratchSink.content(900, seed: 7)
             try scratch.write(others, to: "a")
@@ -93,19 +93,19 @@ import Testing
             #expect(try found("a", in: scratch) == mark(1, isAdopted: true))
             for task in [1, 2] as [Int64] { try purge(task, in: scratch) }
             #expect(try scratch.read("a") == Self.bytes)
-            // Nothing stands at another path: there it goes.
+            // Nothing was replaced at this path, so the file goes with its task.
             try scratch.makePart(3, Self.bytes)
             let free = try scratch.order(3, path: "b", Self.bytes, fenced: isFenced, ifExists: .replace)
             #expect(try await scratch.finalizer.finalize(free).isInPlace)
             try purge(3, path: "b", in: scratch)
             #expect(!scratch.exists("b"))
-            // Who asks for the file to be deleted has it deleted.
+            // A request to delete the file deletes it.
             try purge(1, size: Int64(Self.bytes.count), in: scratch)
             #expect(!scratch.exists("a"))
         }
     }
 
-    @Test func whatIsNotTheTasksStays() async throws {
+    @Test func fileThatIsNotTheTasksStays() async throws {
         try await ScratchSink.with { scratch in
             try scratch.write(Self.bytes, to: "a")
             try purge(1, in: scratch)
@@ -124,8 +124,8 @@ import Testing
         }
     }
 
-    /// What is asked to be deleted is known by its size where it has no mark, and stays where it has another one's.
-    @Test func finishedFilesGoIfNobodyElseHasThemByNow() async throws {
+    /// A file whose deletion is requested is known by its size if it has no mark, and stays if it has the mark of another task.
+    @Test func finishedFilesAreDeletedUnlessAnotherTaskOwnsThem() async throws {
         try await ScratchSink.with { scratch in
             let size = Int64(Self.bytes.count)
             try scratch.write(Self.bytes, to: "a")
@@ -171,19 +171,19 @@ import Testing
             #expect(try found("a (2)", under: "a", in: scratch) == mark(1))
             try purge(2, size: size, in: scratch)
             #expect(try scratch.read("a (2)") == Self.bytes)
-            // What it replaced can't come back, so that it stays unless it is asked to go.
+            // The file that was replaced can't come back, so this file stays unless its deletion is requested.
             #expect(scratch.exists("a") == (size == nil))
         }
     }
 
-    /// Two tasks that are to be renamed never have one name, whether the second one's file is fetched or made of the first one's.
+    /// Two tasks with the rule `rename` never share a name, whether the second file is fetched or made of the first.
     @Test(arguments: [false, true], ["a (2)", "other", nil])
     func numberedNameOfAnotherTaskIsNotTaken(fenced: Bool, held: String?) async throws {
         try await ScratchSink.with { scratch in
             try scratch.write([1, 2, 3], to: "a")
             try scratch.write(Self.bytes, to: "other")
             try scratch.makePart(1, Self.bytes)
-            // The first one has the inode of another file.
+            // With `other`, the first file has the inode of that file.
             let first = try scratch.order(
                 1, path: "a", Self.bytes, ifExists: .rename,
                 held: held == "other" ? try DestinationPath(validating: "other") : nil)
@@ -201,7 +201,7 @@ import Testing
         }
     }
 
-    /// The file of a cancelled task becomes that of another one which asks for the same: neither's end deletes it.
+    /// Another task that asks for the same file adopts the file of a cancelled task. The end of neither task deletes it.
     @Test func adoptedFilesStayWhicheverTaskIsCancelled() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, Self.bytes)
@@ -219,9 +219,9 @@ import Testing
         }
     }
 
-    /// Who takes his own file up again, after a crash, does not adopt it.
+    /// A task that takes up its own file again after a crash does not adopt it.
     @Test(arguments: [false, true])
-    func whatATaskPutThereItselfStaysItsOwn(isFenced: Bool) async throws {
+    func fileThatATaskPutThereStaysItsOwn(isFenced: Bool) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, Self.bytes)
             #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
@@ -231,7 +231,7 @@ import Testing
         }
     }
 
-    @Test func whatStoodThereBeforeAnythingWasFetchedIsAdopted() async throws {
+    @Test func fileThatStoodThereBeforeTheFetchIsAdopted() async throws {
         try await ScratchSink.with { scratch in
             try scratch.write(Self.bytes, to: "a")
             try scratch.setModificationTime(1_000_000, of: "a")
@@ -275,7 +275,7 @@ import Testing
 
     /// `cp` and many editors write to the file that is there, which keeps its mark.
     @Test(arguments: [false, true], [ScratchSink.content(70, seed: 3), ScratchSink.content(2_500, seed: 3)])
-    func whatSomebodyWroteToIsNotTheTasksAnyMore(isFenced: Bool, mine: [UInt8]) async throws {
+    func fileThatAnotherProcessWroteToIsNotTheTasksAnyMore(isFenced: Bool, mine: [UInt8]) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, Self.bytes)
             #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)

@@ -15,12 +15,12 @@ import Testing
         return PurgeOrder(task: TaskID(task), version: 1, file: .init(path: path, size: size, owner: owner))
     }
 
-    /// Puts what is at `a` where a purge of task 1 puts it before it looks at it once more, and dies.
+    /// Moves `a` to where a purge of task 1 sets it aside before its second look, as if the purge had died there.
     private func setAside(_ scratch: ScratchSink) throws {
         try scratch.sink.root.move("a", to: "1.1.removed", in: try scratch.sink.partsDirectory(), .exclusive)
     }
 
-    @Test func whatAPurgeThatDiedHadSetAsideIsDeletedByTheNext() async throws {
+    @Test func fileSetAsideByADeadPurgeIsDeletedByTheNext() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, Self.bytes)
             #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func whatAPurgeThatDiedHadSetAsideIsToldToBeDeletedWhateverStandsThereNow() async throws {
+    @Test func fileSetAsideByADeadPurgeIsReportedAsDeletedWhateverStandsThereNow() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, Self.bytes)
             #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func whatIsSomebodyElsesByThenComesBack() async throws {
+    @Test func fileOfAnotherTaskComesBack() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(2, Self.bytes)
             #expect(try await scratch.finalizer.finalize(try scratch.order(2, path: "a", Self.bytes)).isInPlace)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func whatHasNoPlaceToComeBackToIsKept() async throws {
+    @Test func fileWithoutAPlaceToComeBackToIsKept() async throws {
         try await ScratchSink.with { scratch in
             try scratch.write(Self.bytes, to: "a")
             try setAside(scratch)
@@ -65,8 +65,8 @@ import Testing
         }
     }
 
-    /// Nobody but the worker sees it: its report and its log say so.
-    @Test func whatSomebodyHasReplacedStaysAndIsTold() async throws {
+    /// Only the worker sees that the file was replaced, so its report and its log say so.
+    @Test func replacedFileStaysAndIsReported() async throws {
         try await ScratchSink.with { scratch in
             let order = try order(1, size: Int64(Self.bytes.count))
             func purge() throws -> RemovedFile? { try #require(try scratch.sink.purge([order]).first).get() }
@@ -80,7 +80,7 @@ import Testing
     }
 
     /// A task adopts the file that a purge has set aside, finds it gone from its path, and puts its own there.
-    @Test func whatItsOwnerHasReplacedIsDeleted() async throws {
+    @Test func fileThatItsOwnerHasReplacedIsDeleted() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(2, Self.bytes)
             #expect(try await scratch.finalizer.finalize(try scratch.order(2, path: "a", Self.bytes)).isInPlace)
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    /// A task adopts the file of a cancelled one while that is being deleted: it has a file in the end, whichever is faster.
+    /// A task adopts the file of a cancelled task while a purge deletes that file: a file stands in the end, whichever is faster.
     @Test func adoptingAndDeletingDoNotLoseTheFile() async throws {
         try await ScratchSink.with { scratch in
             for _ in 0..<150 {
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    /// What the system says of one file is nothing that is wrong with the sink, nor with the next file.
+    /// A system error on one file says nothing of the sink, nor of the next file.
     @Test(.enabled(if: ScratchMount.isPermitted))
     func aFileThatIsBusyFailsAlone() async throws {
         try await ScratchSink.with { scratch in
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    /// It is the same file, and somebody may mend that.
+    /// It is the same file, and the operator may change the mount.
     @Test(.enabled(if: ScratchMount.isPermitted), arguments: [true, false])
     func aFileInAnotherMountIsNamedWithTheReason(isReadOnly: Bool) async throws {
         try await ScratchSink.with { scratch in
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func whatIsBehindAPlainFileIsGoneAndWhatIsBehindALinkIsNot() async throws {
+    @Test func pathBehindAPlainFileIsMissingAndOneBehindALinkIsNot() async throws {
         try await ScratchSink.with { scratch in
             try scratch.write([1], to: "d")
             let order = try order(1, path: "d/a", size: 1)
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    /// Without attributes nothing is deleted that could be somebody else's.
+    /// Without attributes, no file is deleted that may belong to another task or process.
     @Test(.enabled(if: ScratchMount.isPermitted))
     func whereNoFileCanBeMarkedOnlyTheSizeTells() async throws {
         let path = try ScratchSink.makeDirectory()

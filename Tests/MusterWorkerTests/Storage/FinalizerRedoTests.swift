@@ -6,7 +6,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// A crash between any two steps is followed by the same order again, and whatever stands at the path is judged (I8).
+/// After a crash between any two steps the same order runs again, and judges whatever stands at the path (I8).
 @Suite struct FinalizerRedoTests {
     let bytes = ScratchSink.content(10_000)
 
@@ -15,7 +15,7 @@ import Testing
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
             #expect(rename(scratch.path + "/\(ScratchSink.parts)/1.1.part", scratch.path + "/f") == 0)
-            // A zombie has it open: as long as it does, no other file gets its inode.
+            // A zombie has the file open; meanwhile no other file gets its inode number.
             let zombie = try scratch.open("f", O_WRONLY)
             for epoch in [10, 11] as [Int64] {
                 let order = try scratch.order(1, epoch: epoch, path: "f", bytes, fenced: fenced)
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func betweenTheTwoNamesOfALinkIsSettled(fenced: Bool) async throws {
+    func crashBetweenTheTwoNamesOfALinkIsSettled(fenced: Bool) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
             #expect(link(scratch.path + "/\(ScratchSink.parts)/1.1.part", scratch.path + "/f") == 0)
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func betweenMovingTheCopyAndDroppingThePartIsSettled() async throws {
+    @Test func crashBetweenMovingTheCopyAndDroppingThePartIsSettled() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
             try scratch.write(bytes, to: "f")
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    // MARK: - What is not ours
+    // MARK: - Foreign files
 
     @Test(arguments: [false, true], [false, true])
     func foreignContentIsNeverOverwritten(fenced: Bool, hasPart: Bool) async throws {
@@ -150,9 +150,9 @@ import Testing
         }
     }
 
-    /// An origin that sends something else each time, and a predecessor that died between its rename and its report: the file says whose it is.
+    /// The origin sends another content each time, and a predecessor died between its rename and its report. The file's mark names its task.
     @Test(arguments: [ExistingFileRule.verify, .fail, .rename], [false, true])
-    func whatAPredecessorPutThereIsReplacedByTheNextVersion(rule: ExistingFileRule, hasPart: Bool) async throws {
+    func fileOfAPredecessorIsReplacedByTheNextVersion(rule: ExistingFileRule, hasPart: Bool) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, ScratchSink.content(10_000, seed: 7))
             let first = try scratch.order(1, path: "f", ScratchSink.content(10_000, seed: 7), ifExists: rule)
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    // MARK: - In the last moment
+    // MARK: - At the last moment
 
     /// A watch that does `mischief` once, when every byte has been verified and the last question is asked.
     private func watch(_ mischief: @escaping @Sendable () -> Void) -> FinalizeWatch {
@@ -221,7 +221,7 @@ import Testing
     func aFileThatIsPutThereMeanwhileIsNotOverwritten(isMoved: Bool) async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)
-            // What the fenced lease would replace is the predecessor's file, and no other.
+            // The fenced lease would replace only the predecessor's file.
             if isMoved { #expect(rename(scratch.path + "/\(ScratchSink.parts)/1.1.part", scratch.path + "/f") == 0) }
             let watch = watch {
                 unlink(scratch.path + "/f")
@@ -257,7 +257,7 @@ import Testing
         }
     }
 
-    @Test func aPipeAtThePathHoldsNobodyUp() async throws {
+    @Test func aPipeAtThePathDoesNotBlockTheFinalizer() async throws {
         try await ScratchSink.with { scratch in
             #expect(mkfifo(scratch.path + "/f", 0o644) == 0)
             for hasPart in [false, true] {

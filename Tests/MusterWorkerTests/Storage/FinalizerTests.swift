@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    // MARK: - What is wrong is found
+    // MARK: - Wrong contents
 
     @Test(arguments: [false, true])
     func bytesThatAreNotWhatWasFetchedAreFound(fenced: Bool) async throws {
@@ -64,7 +64,7 @@ import Testing
             #expect(ranges.map(\.start) == [2_000, 9_000])
             #expect(outcome.failure?.kind == .changed)
             #expect(!scratch.exists("f"))
-            #expect(try scratch.partNames() == [], "nothing of it is of use to anyone")
+            #expect(try scratch.partNames() == [], "nothing of it is of use")
         }
     }
 
@@ -133,12 +133,12 @@ import Testing
     // MARK: - Stopping
 
     @Test(arguments: [false, true])
-    func aLossOfTrustStopsIt(fenced: Bool) async throws {
+    func aLossOfTrustStopsTheFinalizer(fenced: Bool) async throws {
         try await ScratchSink.with { scratch in
             let bytes = ScratchSink.content(1_000_000)
             try scratch.makePart(1, bytes)
             let order = try scratch.order(1, path: "f", bytes, chunkSize: 1_000_000, fenced: fenced)
-            // However often it is asked before it puts the file in place, a no at any of these times holds it back.
+            // However often the watch is asked before the file is put in place, a refusal at any of these times holds it back.
             for allowed in 0..<100 {
                 let asked = Atomic<Int>(0)
                 let watch = FinalizeWatch(mayContinue: { asked.add(1, ordering: .relaxed).oldValue < allowed })
@@ -157,9 +157,9 @@ import Testing
         }
     }
 
-    /// Trust that ends with the last byte still holds the file back: the question is asked again before the move.
+    /// Trust that ends with the last byte still holds the file back: the watch is asked again before the move.
     @Test(arguments: [false, true], [false, true])
-    func aLossOfTrustAfterTheLastByteStopsIt(fenced: Bool, isMoved: Bool) async throws {
+    func aLossOfTrustAfterTheLastByteStopsTheFinalizer(fenced: Bool, isMoved: Bool) async throws {
         try await ScratchSink.with { scratch in
             let bytes = ScratchSink.content(1_000_000)
             try scratch.makePart(1, bytes)
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func itTellsHowFarItIs() async throws {
+    @Test func finalizerReportsItsProgress() async throws {
         try await ScratchSink.with { scratch in
             let bytes = ScratchSink.content(1_000_000)
             try scratch.makePart(1, bytes)
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func aBatchDoesNotFailForTheSakeOfOne() async throws {
+    @Test func oneFailureDoesNotFailItsBatch() async throws {
         try await ScratchSink.with { scratch in
             let bytes = ScratchSink.content(2_000)
             for task in 1...8 as ClosedRange<Int64> where task != 5 { try scratch.makePart(task, bytes) }

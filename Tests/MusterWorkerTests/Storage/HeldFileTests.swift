@@ -4,12 +4,12 @@ import Testing
 
 @testable import MusterWorker
 
-/// Files that are made of others, or are found to be themselves, many at a time.
+/// Files that are made of other files of the sink, or stand at their paths already, many at a time.
 @Suite("Files that are there")
 struct HeldFileTests {
     private static let bytes = [UInt8](repeating: 0x6d, count: 5_000)
 
-    /// Orders for files that are there under their very paths.
+    /// Orders for files that stand at their own paths already.
     private func orders(_ names: [String], _ scratch: ScratchSink) throws -> [FinalizeOrder] {
         for name in names { try scratch.write(Self.bytes, to: name) }
         return try names.enumerated().map { index, name in
@@ -18,14 +18,14 @@ struct HeldFileTests {
         }
     }
 
-    /// 3,000 files that are as they were took as long as fetching them.
-    @Test func whatWasThereWhenEverythingWasSyncedNeedsNoSyncOfItsOwn() async throws {
+    /// Otherwise 3,000 unchanged files take as long as fetching them.
+    @Test func fileThatStoodBeforeACommonSyncNeedsNoSyncOfItsOwn() async throws {
         try await ScratchSink.with { scratch in
             let orders = try orders(["a", "b", "c"], scratch)
             var look = try Placement(sink: scratch.sink, watch: FinalizeWatch(), isSynchronized: false)
             let standing = look.heldFiles(of: Array(orders.dropLast()))
             #expect(standing.count == 2)
-            // Somebody writes the same once more, behind the sync.
+            // Another process writes the same bytes again after the common sync.
             try scratch.setModificationTime(1_000_000_000, of: "b")
             var placement = try Placement(
                 sink: scratch.sink, watch: FinalizeWatch(), isSynchronized: true, standing: standing)
@@ -39,7 +39,7 @@ struct HeldFileTests {
         }
     }
 
-    @Test func whatIsAtItsPathStaysItself() async throws {
+    @Test func fileAtItsPathKeepsItsInode() async throws {
         try await ScratchSink.with { scratch in
             let orders = try orders(["a", "b", "c", "d"], scratch)
             let before = ["a", "b", "c", "d"].map { scratch.inode($0) }

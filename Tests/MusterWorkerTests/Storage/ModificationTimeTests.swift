@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    /// A worker died after the move: what it put there has its time, and a fresh inode gets it too.
+    /// A worker died after the move. The file that it put there has the content's time, and a fresh inode gets that time too.
     @Test(arguments: [false, true])
     func aRedoneFileKeepsItsTime(fenced: Bool) async throws {
         try await ScratchSink.with { scratch in
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// What was kept is what tells next time that the file is the content, without reading it.
+    /// The kept time shows next time that the file is the content, without reading it.
     @Test func aKeptTimeIsRecognisedNextTime() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, bytes)

@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func aPartThatSomebodyMadeALinkIsNotFollowed() async throws {
+    @Test func aPartThatBecameALinkIsNotFollowed() async throws {
         try await ScratchSink.with { scratch in
             try scratch.write([9], to: "victim")
             #expect(symlink(scratch.path + "/victim", scratch.path + "/\(ScratchSink.parts)/3.1.part") == 0)
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    /// The rest of the room is the database's, whose log grows while files come.
+    /// The room is kept for the database, whose log grows while files come.
     @Test(.enabled(if: ScratchMount.isPermitted, "needs the right to mount a tmpfs"))
     func roomThatIsKeptForTheDatabaseIsNeitherReservedNorWritten() async throws {
         let tmpfs = try ScratchMount(size: "8m")
@@ -119,7 +119,7 @@ import Testing
             }
             #expect(full?.failureKind == .storageFull && full?.detail.errno == ENOSPC)
             #expect(try sink.root.descriptor.room().free >= 3 << 20)
-            // What was reserved before takes no more, also by a session that was begun since.
+            // Writing into space that was reserved before takes no more room, also for a session that was begun since.
             try write(reserved, 0)
             try reserved.reserve(2 << 20)
             let later = try SinkDirectory(
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    /// Where nobody else can be at work on it, a part stays in the session's own directory until it is made durable, or goes with the job.
+    /// If no other job can be writing it, a part stays in the session's own directory until it is made durable, or is deleted with the job.
     @Test func aPartOfOneJobAloneIsSharedBeforeItIsDurable() async throws {
         try await ScratchSink.with { scratch in
             let kept = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func whatAnEarlierTryLeftIsGoneOnWith() async throws {
+    @Test func partOfAnEarlierTryIsResumed() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(3, [1])
             #expect(try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true).stillNamed(size: 1))
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    /// Whoever was faster in making it may be at work on it.
+    /// The session that made the part first may be writing it.
     @Test func aPartThatAnotherSessionHasMadeMeanwhileIsNotReplaced() async throws {
         try await ScratchSink.with { scratch in
             let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    /// A checkpoint may come in that very moment.
+    /// A checkpoint may come at that moment.
     @Test func aPartIsNotSharedWhileItIsPutInPlace() async throws {
         try await ScratchSink.with { scratch in
             let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
@@ -209,8 +209,9 @@ import Testing
         }
     }
 
-    /// A worker that was stopped hears of the loss of its lease after its checkpoint: the part that it shares then is of a task that is over, and goes with
-    /// the purge that follows the success of every task of which a lease was lost (adr/0017).
+    /// A worker that was stopped hears of the loss of its lease after its checkpoint. The part that it shares then belongs
+    /// to a task that is over. It is deleted by the purge that follows the success of every task of which a lease was lost
+    /// (adr/0017).
     @Test func aPartThatIsSharedAfterTheFileWasPutInPlaceIsLeftToThePurge() async throws {
         try await ScratchSink.with { scratch in
             let bytes = ScratchSink.content(5_000)
@@ -229,7 +230,7 @@ import Testing
         }
     }
 
-    /// Nor can a checkpoint share it later, when nobody deletes it any more.
+    /// Nor can a checkpoint share the part later, when nothing would delete it any more.
     @Test(arguments: [nil, "held"])
     func aPartGoesWithTheFileThatIsTakenInItsPlace(held: String?) async throws {
         try await ScratchSink.with { scratch in
@@ -250,7 +251,7 @@ import Testing
             let bytes = ScratchSink.content(5_000)
             let part = try scratch.sink.part(task: TaskID(3), version: 1, isAlone: true)
             try part.write(bytes, at: 0)
-            // Nobody looks for it among the parts, and what is wrong with it is given back.
+            // The part is not among the shared parts, and a wrong part is given back.
             let wrong = try scratch.order(3, path: "f", ScratchSink.content(5_000, seed: 2))
             #expect(try await scratch.finalizer.finalize(wrong).failure != nil)
             part.drop()
@@ -259,7 +260,7 @@ import Testing
             #expect(try await scratch.finalizer.finalize(scratch.order(3, path: "f", bytes)).isInPlace)
             #expect(try scratch.read("f") == bytes)
             #expect(try scratch.partNames() == [] && scratch.ownNames() == [])
-            // Who opens the part now gets another one: no later write changes the file (I8).
+            // A job that opens the part now gets another one: no later write changes the file (I8).
             let late = try scratch.sink.part(task: TaskID(3), version: 1)
             try late.write([9], at: 0)
             #expect(late !== again)

@@ -6,8 +6,8 @@ import Testing
 
 @testable import MusterWorker
 
-/// A session that was stopped goes on after the path has changed hands (adr/0017, I17). Every step is taken by hand, in the order that would lose a
-/// file: nothing here waits for time to pass.
+/// A session that was stopped goes on after another task has taken over the path (adr/0017, I17). The tests take each step
+/// explicitly, in the order that would lose a file, and do not wait for time to pass.
 @Suite struct PathFenceTests {
     private static let old = ScratchSink.content(5_000, seed: 1)
     private static let new = ScratchSink.content(5_000, seed: 2)
@@ -24,7 +24,7 @@ import Testing
         return try placement.carryOut(order)
     }
 
-    /// What the next task's lease asks for: the dead session is revoked, what is left of its task is deleted, and the new file is put in place.
+    /// Does what the next task's lease asks for: revokes the dead session, deletes what is left of its task, and puts the new file in place.
     private func takeOver(_ scratch: ScratchSink, _ second: SinkDirectory) throws {
         try second.revoke([SessionID(1)])
         try second.purge([purge(1, size: nil)])
@@ -41,7 +41,7 @@ import Testing
 
     /// Where the first session's worker is stopped, after all bytes were verified and directly before a step that can't be taken back.
     enum Stop: CaseIterable, Sendable {
-        /// The file is among the parts still.
+        /// The file is still among the parts.
         case beforeItIsTakenFromTheParts
         /// The file is in the session's directory, and only the rename over the path is left.
         case beforeItIsPutInPlace
@@ -76,14 +76,14 @@ import Testing
             let wasStopped = isOver.load(ordering: .relaxed)
             #expect(wasStopped)
             #expect(try scratch.read("f") == Self.new)
-            // What the first task still has deleted does not reach the file of the second one.
+            // Later purges for the first task do not reach the file of the second task.
             try second.purge([purge(1, size: nil), purge(1, size: size)])
             #expect(try scratch.read("f") == Self.new)
             #expect(try scratch.partNames() == [] && second.own.names() == [])
         }
     }
 
-    /// Without marks a purge goes by the size, which the next task's file may have as well.
+    /// Without marks a purge goes by the size, and the next task's file may have the same size.
     @Test func aPurgeThatGoesOnLateDoesNotDeleteTheFileOfTheNextTask() async throws {
         try await withTwo { scratch, second in
             try second.revoke([SessionID(1)])
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    /// The task was cancelled and what it left was deleted before the stopped worker takes up what it was leased (I13).
+    /// The task was cancelled and its leftovers were deleted before the stopped worker starts on its lease (I13).
     @Test func aSessionThatWasRevokedMakesNoPart() async throws {
         try await withTwo { scratch, second in
             try second.revoke([SessionID(1)])
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func whatARevokedSessionHadInHandGoesBackToTheParts() async throws {
+    @Test func partsThatARevokedSessionHadInHandGoBack() async throws {
         try await withTwo { scratch, second in
             try scratch.makePart(1, Self.old)
             try scratch.sink.parts.move("1.1.part", to: "1.1.part", in: scratch.sink.own, .exclusive)
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    /// What could not be put in place is where the next try looks for it.
+    /// A part that could not be put in place is back where the next try looks for it.
     @Test func afterARefusalThePartIsAmongThePartsAgain() async throws {
         try await ScratchSink.with { scratch in
             try scratch.write([1, 2, 3], to: "f")
@@ -168,7 +168,7 @@ import Testing
             let order = try scratch.order(1, path: "f", Self.old)
             await #expect(throws: StorageError.self) { try await scratch.finalizer.finalize(order) }
             #expect(try scratch.partNames() == ["1.1.part"] && scratch.ownNames() == [])
-            // A try that could not even do that.
+            // As if a try could not even move it back.
             try scratch.sink.parts.move("1.1.part", to: "1.1.part", in: scratch.sink.own, .exclusive)
             #expect(unlink(scratch.path + "/f") == 0)
             #expect(try await scratch.finalizer.finalize(order).isInPlace)

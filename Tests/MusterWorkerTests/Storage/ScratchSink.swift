@@ -23,22 +23,22 @@ final class ScratchSink: Sendable {
         finalizer = Finalizer(sink: sink, pool: pool, sync: sync)
     }
 
-    /// Which database all orders are of, unless they say otherwise.
+    /// The installation (the database) that all orders belong to unless they name another.
     static let installation = "3f0c6a52-8d0e-4a3b-9a0f-6f2f0f6f1c11"
-    /// What all of its sessions have in the sink.
+    /// The directory that all sessions of the installation share in the sink.
     static let home = ".muster/\(installation)"
     /// Where the parts are, below the sink.
     static let parts = "\(home)/parts"
-    /// Where the first session has what is in its hand.
+    /// The directory of the first session alone, for what it is about to put in place or to delete.
     static let own = "\(home)/1"
 
-    /// Begins a session in a directory, whichever that is.
+    /// Begins a session in a directory, whatever mark the directory has.
     static func begin(_ session: SinkSession, at path: String) throws -> SinkDirectory {
         let mark = try SinkDirectory.mark(at: path)
         return try SinkDirectory(name: "test", path: path, session: session, mark: mark)
     }
 
-    /// A session of that database, or of another one.
+    /// A session of that installation, or of another one.
     static func session(_ number: Int64, of installation: String = installation) throws -> SinkSession {
         try #require(SinkSession(installation: installation, session: SessionID(number)))
     }
@@ -86,7 +86,7 @@ final class ScratchSink: Sendable {
         rmdir(path)
     }
 
-    // MARK: - Files by path, as somebody outside of Muster sees them
+    // MARK: - Files by path, as other processes see them
 
     func open(_ name: String, _ flags: Int32) throws -> Descriptor {
         let number = Glibc.open(path + "/" + name, flags, 0o644)
@@ -124,7 +124,7 @@ final class ScratchSink: Sendable {
         return lstat(path + "/" + name, &status) == 0 ? Int64(status.st_mtim.tv_sec) : nil
     }
 
-    /// The names of everything that stands in the sink itself, but Muster's own directory.
+    /// The names of everything in the sink itself, except Muster's own directory.
     func fileNames() throws -> [String] { try sink.root.names().filter { $0 != ".muster" }.sorted() }
 
     func partNames() throws -> [String] { try sink.parts.names().sorted() }
@@ -203,10 +203,10 @@ extension PartFile {
 }
 
 extension FinalizeOutcome {
-    /// Whether the file stands.
+    /// Whether the file is in place.
     var isInPlace: Bool { finished != nil }
 
-    /// What is to be reported of the file that stands.
+    /// The report on the file that is in place.
     var finished: Report.Finished? {
         if case .inPlace(let finished) = self { finished } else { nil }
     }
@@ -242,10 +242,10 @@ struct ScratchMount {
 final class CallCount: Sendable {
     private let count = Atomic<Int>(0)
 
-    /// How many there were.
+    /// The number of calls so far.
     var value: Int { count.load(ordering: .sequentiallyConsistent) }
 
-    /// Counts one more; returns how many there were before.
+    /// Counts one more call; returns the count before it.
     @discardableResult
     func add() -> Int { count.add(1, ordering: .sequentiallyConsistent).oldValue }
 }

@@ -54,7 +54,7 @@ import Testing
             let part = try scratch.sink.part(task: TaskID(1), version: 1)
             #expect(rename(scratch.path, scratch.path + ".away") == 0)
             #expect(mkdir(scratch.path, 0o755) == 0)
-            // As it is where the directory is on a disk that was away: the session's own directory is there.
+            // As if a disk had been away and came back with the directory: the session's own directory is there.
             _ = try ScratchSink.begin(ScratchSink.session(1), at: scratch.path)
             await #expect(throws: StorageError.self) { try await scratch.sync.makeDurable(part) }
             try scratch.sink.probe()
@@ -113,7 +113,7 @@ import Testing
         let tmpfs = try ScratchMount(size: "64k")
         defer { tmpfs.unmount() }
         try await ScratchSink.with(at: tmpfs.path) { scratch in
-            // The rest of it says which directory it is.
+            // The rest of the space holds the mark of the directory.
             try scratch.makePart(1, [UInt8](repeating: 1, count: 60 << 10))
             let gate = TrustGate(clock: MonotonicClock.now)
             let station = try SinkStation(SinkConfiguration(name: "s", path: tmpfs.path), gate: gate)
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func aSinkThatIsNotThereIsSaidToBeGoneAndWhatHelps() async throws {
+    @Test func missingSinkIsReportedWithARemedy() async throws {
         try await ScratchSink.with { scratch in
             try #require(rename(scratch.path, scratch.path + ".away") == 0)
             let looks: [() throws -> Void] = [
@@ -152,7 +152,7 @@ import Testing
                 let text = error?.description ?? ""
                 #expect(text.contains("\(scratch.path) is not there") && text.contains("mount that again"), "\(text)")
                 #expect(!text.contains("No such file"))
-                // Nothing shows a worker that looks for the first time that it ever was there.
+                // A worker that looks for the first time can't know whether the directory ever existed.
                 #expect(text.contains("make the directory") == (index == 2), "\(text)")
                 #expect(text.contains("as after an unmount") == (index < 2), "\(text)")
             }

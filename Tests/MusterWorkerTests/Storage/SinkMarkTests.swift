@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func whatASinkLacksAfterACrashIsToldFromABareMountPoint() async throws {
+    @Test func sinkAfterACrashIsToldFromABareMountPoint() async throws {
         try await ScratchSink.with { scratch in
             let mark = try #require(try SinkDirectory.mark(at: scratch.path))
             #expect(!scratch.sink.lacksSession(mark: mark))
@@ -56,7 +56,7 @@ import Testing
             }
             return mark
         }
-        // As the file system is mounted that was missing.
+        // As when the missing file system is mounted.
         let fresh = try #require(try SinkDirectory.mark(at: bare))
         #expect(fresh != mark && station.equipment == nil)
         guard case .well = await station.begin(try ScratchSink.session(3), mark: fresh) else {
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: ["", "\n", "no mark", String(repeating: "\0", count: 32), "a-b\nc", nil])
-    func whatIsNoMarkIsReplacedOnceTheCoordinatorHasTakenTheDirectory(_ text: String?) async throws {
+    func invalidMarkIsReplacedOnceTheCoordinatorHasTakenTheDirectory(_ text: String?) async throws {
         try await ScratchSink.with { scratch in
             let mark = try #require(try SinkDirectory.mark(at: scratch.path))
             let file = scratch.path + "/.muster/directory"
@@ -90,7 +90,7 @@ import Testing
             guard case .well = await told.probe(), let fresh = told.mark else {
                 throw StorageError.unavailable(.init("it has no mark"))
             }
-            #expect(try fresh != mark && SinkDirectory.knownMark(at: scratch.path) == nil, "nobody has agreed yet")
+            #expect(try fresh != mark && SinkDirectory.knownMark(at: scratch.path) == nil, "not agreed on yet")
             guard case .well = await told.begin(try ScratchSink.session(3), mark: fresh) else {
                 throw StorageError.unavailable(.init("it is not replaced"))
             }
@@ -141,7 +141,7 @@ import Testing
         await station.shutdown()
     }
 
-    @Test func aSinkThatComesLateAndThatNobodyKnowsTakesASessionThatNamesIt() async throws {
+    @Test func lateSinkWithAnUnknownMarkTakesASessionThatNamesIt() async throws {
         let path = try ScratchSink.makeDirectory()
         defer { ScratchSink.remove(path) }
         let late = path + "/late"

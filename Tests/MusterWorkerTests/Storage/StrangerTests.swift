@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// Puts their file in place at `f`.
+    /// Puts the other database's file in place at `f`.
     private func finish(_ stranger: ScratchSink) async throws {
         try stranger.makePart(1, Self.theirs)
         let order = try stranger.order(1, path: "f", Self.theirs, installation: Self.other)
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// It may become another file at any time, and a second name costs nothing.
+    /// The other database may replace its file at any time, and a second name costs nothing.
     @Test(arguments: [false, true])
     func theirFinishedFileDoesNotCountWhereANumberedNameIsWanted(isFenced: Bool) async throws {
         try await withStranger { scratch, stranger in
@@ -96,7 +96,8 @@ import Testing
         }
     }
 
-    /// They put it there, were killed before anybody heard of it, and have another content or a cancel by now: we count on the file meanwhile.
+    /// A worker of the other database put the file there and was killed before it reported that. By now that database has
+    /// another content, or a cancel. Our task counts on the file meanwhile.
     @Test func theirFileOnWhichWeCountIsNeitherReplacedNorDeletedByThem() async throws {
         try await withStranger { scratch, stranger in
             try await finish(stranger)
@@ -112,7 +113,7 @@ import Testing
         }
     }
 
-    /// We count on it at any moment of their replacing it: either we find that it does not stand there any more, or it stays.
+    /// Our task counts on the file at any moment while the other worker replaces it. Either our task finds that the file is gone, or the file stays.
     @Test func theirFileStaysFromTheMomentOnAtWhichWeCountOnIt() async throws {
         let attribute = FileMark.attribute(of: try DestinationPath(validating: "f")) + ".counted"
         var stayed = 0
@@ -142,7 +143,7 @@ import Testing
     }
 
     @Test(arguments: ["", "..", "../x", "3F0C6A52-8D0E-4A3B-9A0F-6F2F0F6F1C11", "3f0c6a52-8d0e-4a3b-9a0f-6f2f0f6f1c1/"])
-    func whatIsNoInstallationBecomesNoName(text: String) {
+    func invalidInstallationBecomesNoName(text: String) {
         #expect(SinkSession(installation: text, session: SessionID(1)) == nil)
     }
 }

@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func theyServeTheFinalizer() async throws {
+    @Test func digestsServeTheFinalizer() async throws {
         try await ScratchSink.with { scratch in
             let writer = try writer(scratch, after: fresh)
             writer.hash([.sha256], on: scratch.pool)
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func nobodyAskedMeansNone() async throws {
+    @Test func noDigestIsComputedUnlessAskedFor() async throws {
         try await ScratchSink.with { scratch in
             let writer = try writer(scratch, after: fresh)
             writer.hash([], on: scratch.pool)
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func whatGoesOnAfterAPredecessorIsNotHashed() async throws {
+    @Test func resumedFileIsNotHashed() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, Array(Self.bytes.prefix(1_000)))
             let prefix = DurablePrefix(offset: 1_000, crc: CRC32C.extend(CRC32C.empty, Self.bytes.prefix(1_000)))
@@ -104,7 +104,7 @@ import Testing
             writer.restart(at: 0)
             write(Self.bytes[...], writer)
             #expect(await writer.digests().isEmpty)
-            // From the start again it may begin again.
+            // After another restart at 0, hashing may begin again.
             writer.restart(at: 0)
             writer.hash([.sha256], on: scratch.pool)
             write(Self.bytes[...], writer)
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func bytesThatSomebodyChangedMeanwhileGiveNone() async throws {
+    @Test func bytesThatChangedMeanwhileGiveNoDigest() async throws {
         try await ScratchSink.with { scratch in
             let writer = try writer(scratch, after: fresh)
             writer.hash([.sha256], on: scratch.pool)
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func aPartThatWasCutGivesNone() async throws {
+    @Test func aTruncatedPartGivesNoDigest() async throws {
         try await ScratchSink.with { scratch in
             let blocked = try await Blocked(scratch.pool, threads: 2)
             let writer = try writer(scratch, after: fresh)
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNotWantedAnyMoreIsNotHashed() async throws {
+    @Test func fileThatIsNotWantedAnyMoreIsNotHashed() async throws {
         try await ScratchSink.with { scratch in
             let control = LeaseControl()
             let blocked = try await Blocked(scratch.pool, threads: 2)
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    /// Nobody hashes: the writer goes on all the same, and there is no result rather than a long wait.
+    /// No thread hashes. The writer goes on all the same, and there is no result rather than a long wait.
     @Test func theWriterIsNeverHeldUp() async throws {
         try await ScratchSink.with { scratch in
             let blocked = try await Blocked(scratch.pool, threads: 2)
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func aPoolThatTakesNothingGivesNone() async throws {
+    @Test func aPoolThatTakesNothingGivesNoDigest() async throws {
         try await ScratchSink.with { scratch in
             let pool = try BlockingPool(threads: 1)
             await pool.shutdown()

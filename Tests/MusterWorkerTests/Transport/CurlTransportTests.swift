@@ -65,8 +65,8 @@ import Testing
         }
     }
 
-    /// libcurl repeats by itself what gets no answer on a connection that was used before. Who asked would not know that it may be done already.
-    @Test func whatChangesSomethingIsSentOnce() async throws {
+    /// libcurl by itself repeats a request that gets no answer on a used connection. The caller would not know that the change may be made already.
+    @Test func requestThatChangesSomethingIsSentOnce() async throws {
         try await withTransport { transport, origin in
             origin.serve("/warm", ScriptedOrigin.File(.bytes(Array("{}".utf8))))
             origin.serve("/a", ScriptedOrigin.File(.bytes(Array("{}".utf8))))

@@ -50,7 +50,7 @@ import Testing
         #expect(conduct.manner(of: "a") == Manner() && conduct.doubtsKept(of: "a"))
     }
 
-    @Test func oneAsksAnOriginWithoutIdentityAndNobodyForTenMinutesAfter() {
+    @Test func onlyOneJobAsksAnOriginWithoutIdentityWithinTenMinutes() {
         let now = Mutex<Int64>(0)
         let conduct = OriginConduct { now.withLock { $0 } }
         #expect(conduct.doubtsIdentity(of: "a"))
@@ -79,16 +79,16 @@ import Testing
         #expect(!conduct.lingers("a"))
     }
 
-    /// Each turn of a file that is refused beside it would wait anew.
+    /// Otherwise each turn of a file that is refused beside it would wait for it anew.
     @Test func requestThatIsSilentForLongKeepsNoOtherWaiting() async {
         let now = Atomic<Int64>(0)
         let conduct = OriginConduct { now.load(ordering: .sequentiallyConsistent) }
-        // Whatever would wait gives up at once.
+        // A request that would have to wait gives up at once.
         let hasty = LeaseControl()
         hasty.ask(.abort)
         #expect(await conduct.admit("o", for: hasty) != nil)
         #expect(await conduct.admit("o", for: hasty) == nil, "the first one may be answered soon")
-        // As many more each time as are silent, and one.
+        // Each time as many more as are silent, plus one.
         for (seconds, count) in [(2, 2), (4, 4), (6, 8)] as [(Int64, Int)] {
             now.store(seconds * 1_000_000_000, ordering: .sequentiallyConsistent)
             for _ in 0..<count { #expect(await conduct.admit("o", for: hasty) != nil) }

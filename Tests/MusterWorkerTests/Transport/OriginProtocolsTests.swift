@@ -4,7 +4,7 @@ import Testing
 @testable import MusterWorker
 
 @Suite struct OriginProtocolsTests {
-    @Test func secondResetInARowIsOneTooMany() {
+    @Test func secondResetInARowCausesTheFallback() {
         var history = ProtocolHistory()
         history.note(.reset, of: "a")
         #expect(!history.fellBack("a"))
@@ -13,7 +13,7 @@ import Testing
         #expect(!history.fellBack("b"))
     }
 
-    @Test func whatIsServedInBetweenBeginsTheRowAnew() {
+    @Test func servedRequestInBetweenStartsTheCountAnew() {
         var history = ProtocolHistory()
         for _ in 0..<5 {
             history.note(.reset, of: "a")
@@ -50,12 +50,12 @@ import Testing
         #expect(!history.mayRefuseHTTP1("a") && history.refusesHTTP1("a"))
         history.serves(in: .http11, "a")
         #expect(!history.mayRefuseHTTP1("a") && !history.refusesHTTP1("a"), "it serves that after all")
-        // Two resets later HTTP/1.1 is asked in anew, and what it serves is found out once more.
+        // After two resets the worker asks in HTTP/1.1 anew, and finds out once more what that serves.
         for _ in 0..<2 { history.note(.reset, of: "a") }
         #expect(history.fellBack("a") && history.mayRefuseHTTP1("a"))
     }
 
-    /// One that has served both versions may stop one of them.
+    /// An origin that has served both versions may stop serving one of them.
     @Test func originThatStopsHTTP1MayRefuseIt() {
         var history = ProtocolHistory()
         history.doubtHTTP1("a")
@@ -90,7 +90,7 @@ import Testing
         var history = ProtocolHistory()
         for _ in 0..<2 { history.note(.reset, of: "broken") }
         for number in 0..<ProtocolHistory.originLimit * 2 { history.note(.reset, of: "origin \(number)") }
-        // Said as plain values: a failure would print a thousand origins.
+        // Plain values, since a failure would print a thousand origins otherwise.
         var (count, isKnown) = (history.count, history.fellBack("broken"))
         #expect(count == ProtocolHistory.originLimit)
         #expect(isKnown)

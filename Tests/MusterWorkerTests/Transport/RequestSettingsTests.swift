@@ -122,7 +122,7 @@ import Testing
         #expect(settings.request().caFile == "/etc/own.pem")
     }
 
-    @Test func whatCannotBeReadIsNamed() {
+    @Test func secretThatCannotBeReadIsNamed() {
         var options = FetchOptions()
         options.headers = ["Authorization": Secret("env:NONE")]
         #expect(throws: SecretRefusal(reference: "env:NONE", reason: "is not set")) {

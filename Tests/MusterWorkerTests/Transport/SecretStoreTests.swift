@@ -15,7 +15,7 @@ import Testing
         ["TOKEN": "t0p", "MUSTER_TOKEN": "own", "LINES": "a\nb"][name]
     }
 
-    /// A store that gives these to one origin, or to anyone.
+    /// A store, bound to `url`, that grants these to one origin, or to anyone.
     private func store(
         variables: [String] = [], directories: [String] = [], files: [String] = [],
         receiver: SecretGrants.Receiver = .anyone, url: String = own
@@ -44,12 +44,12 @@ import Testing
         #expect(refusal(store, "env:NONE")?.description == "env:NONE is not set")
     }
 
-    @Test func mustersOwnVariablesAreNobodysToSend() {
+    @Test func mustersOwnVariablesAreNeverSent() {
         #expect(refusal(store(), "env:MUSTER_TOKEN") != nil)
         #expect(refusal(store(variables: ["MUSTER_TOKEN"]), "env:MUSTER_TOKEN") != nil)
     }
 
-    @Test func whatTheOperatorDidNotNameIsReadForNobody() {
+    @Test func secretThatTheOperatorDidNotNameIsNotRead() {
         #expect(
             refusal(store(), "env:TOKEN")?.reason == "is not among the variables that this worker gives to the source")
         #expect(refusal(store(), "file:/etc/hostname")?.reason == "is no file that this worker gives to the source")
@@ -71,7 +71,7 @@ import Testing
             #expect(refusal(foreign, "file:\(path)") != nil, "\(url)")
             #expect(throws: SecretRefusal.self) { try foreign.file(path) }
         }
-        // One that is bound to nothing yet gives nothing that has a receiver.
+        // A store that is not yet bound to a URL gives no secret that has a receiver.
         var grants = SecretGrants()
         grants.variables["TOKEN"] = [receiver]
         #expect(refusal(SecretStore(grants: grants, environment: environment), "env:TOKEN") != nil)
@@ -134,7 +134,7 @@ import Testing
         ]
         let reasons = elsewhere.map { refusal(store, "file:\($0)")?.reason }
         #expect(
-            Set(reasons) == ["is no file that this worker gives to the source"], "nobody learns what there is elsewhere"
+            Set(reasons) == ["is no file that this worker gives to the source"], "no reason tells what exists elsewhere"
         )
         #expect(throws: SecretRefusal.self) { try store.file(outside) }
     }

@@ -3,12 +3,12 @@ import Testing
 
 @testable import MusterWorker
 
-/// What many wait to know is asked for once.
+/// A testimony that many jobs wait for is asked for once.
 @Suite(.timeLimit(.minutes(1))) struct SharedTestimoniesTests {
     private let shared = SharedTestimonies()
     /// Rung when the request is under way.
     private let begun = Bell()
-    /// Rung when it shall be answered.
+    /// Rung to have the request answered.
     private let answer = Bell()
 
     private func ask(after moment: Int, for control: LeaseControl = LeaseControl()) async -> Examination.Testimony? {
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func thoseWhoWaitAreToldWhatTheFirstOneHears() async {
+    @Test func waitingJobsGetTheTestimonyOfTheFirst() async {
         let moment = shared.moment
         async let first = ask(after: moment)
         await begun.wait(since: 0)
@@ -29,7 +29,7 @@ import Testing
         #expect(begun.rings == 1)
     }
 
-    @Test func oneWhoseWorkIsWantedNoMoreWaitsForNothing() async {
+    @Test func jobWhoseWorkIsNoLongerWantedStopsWaiting() async {
         let moment = shared.moment
         async let first = ask(after: moment)
         await begun.wait(since: 0)

@@ -72,10 +72,10 @@ import Testing
         #expect(!sources.mustResolve(url))
         #expect(ProxiedRedirects(sources).allows(url))
         sources.adopt(strict)
-        #expect(sources.mustResolve(url), "another rule, another look")
+        #expect(sources.mustResolve(url), "a new rule needs a new look")
     }
 
-    @Test func redirectsOfProxiedRequestsStopWhereNobodyLooked() {
+    @Test func redirectsOfProxiedRequestsStopAtHostsThatWereNotLookedUp() {
         let open = ProxiedRedirects(nil)
         #expect(open.allows("http://127.0.0.1/"))
         let sources = SourceGuard()

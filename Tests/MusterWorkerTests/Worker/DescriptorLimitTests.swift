@@ -2,7 +2,7 @@ import Testing
 
 @testable import MusterWorker
 
-/// How much a process may have open (F22).
+/// How many descriptors a process may have open (F22).
 @Suite struct DescriptorLimitTests {
     @Test func workersOfOneProcessShareItsDescriptors() {
         for limit in [1_024, 4_096, 65_536] {
