@@ -40,18 +40,43 @@ outage=$!
 trap 'kill -TERM -- "-$outage" 2>/dev/null || true' EXIT
 
 say "Tests"
+logs="$PWD/.build/test-logs"
+rm -rf "$logs"
+mkdir -p "$logs"
+times=()
+# Runs the tests of a target; those that fail are counted at the end.
+run() { # target, options of swift test…
+    local target=$1 start=$SECONDS
+    shift
+    MUSTER_STRICT=1 swift test --skip-build "$@" --filter "^Muster${target}Tests\\." 2>&1 | tee "$logs/$target" ||
+        printf '%s\n' "✘ $target ended badly" >>"$logs/$target"
+    times+=("$(printf '%-16s %4d s' "$target" $((SECONDS - start)))")
+}
 # One test target after the other: each starts servers of its own, and two cores are soon busy. The last ones start whole
 # fleets of processes, one at a time.
 for target in Core API Curl Postgres Store Coordinator Worker CommandLine; do
     # Few at once: a test that waits with all others behind two cores reaches the limit of its time.
-    MUSTER_STRICT=1 swift test --skip-build --experimental-maximum-parallelization-width 16 \
-        --filter "^Muster${target}Tests\\."
+    run "$target" --experimental-maximum-parallelization-width 16
 done
 for target in TestSupport EmbeddedPostgres Bench EndToEnd; do
-    MUSTER_STRICT=1 swift test --skip-build --no-parallel --filter "^Muster${target}Tests\\."
+    run "$target" --no-parallel
 done
 
 say "The receiver that was away"
-wait "$outage" || { cat "$outage_log"; exit 1; }
+wait "$outage" || printf '%s\n' "✘ ReceiverOutage ended badly" >>"$outage_log"
 trap - EXIT
-grep 'Test run with' "$outage_log" | tail -n 1
+cp "$outage_log" "$logs/ReceiverOutage"
+tail -n 5 "$outage_log"
+
+# A run that ends badly without a test that failed has crashed: it counts as one.
+passed=0 failed=0
+for log in "$logs"/*; do
+    bad=$(grep -a '^✘ Test .* failed after' "$log" | grep -avc '^✘ Test run with' || true)
+    [ "$bad" -gt 0 ] || bad=$(grep -ac '^✘ .* ended badly' "$log" || true)
+    total=$(sed -n 's/^. Test run with \([0-9]*\) tests\{0,1\} .*/\1/p' "$log" | tail -n 1)
+    [ "$bad" -eq 0 ] || grep -a '^✘' "$log" | tail -n 40
+    passed=$((passed + ${total:-$bad} - bad)) failed=$((failed + bad))
+done
+printf '%s\n' "${times[@]}"
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]

@@ -80,7 +80,9 @@ struct FleetAPITests {
             let others = try await client.workers(after: workers.next, limit: 2)
             #expect(others.items.map(\.name) == ["v", "w"] && others.items[0].session != workers.items[1].session)
             #expect(try await client.workers(after: others.next, limit: 2).items.isEmpty)
-            for query in ["workers?after=v", "workers?limit=0", "origins?limit=1001"] {
+            // A name alone stands before the worker's sessions.
+            #expect(try await client.workers(after: "v", limit: 9).items.map(\.name) == ["v", "v", "w"])
+            for query in ["workers?limit=0", "origins?limit=1001"] {
                 #expect(try await coordinator.raw("GET", "/v1/\(query)").status == 400, "\(query)")
             }
         }

@@ -184,8 +184,11 @@ struct ProgressAPITests {
                 #expect(retry.number == 2 && retry.limit == 8 && (retry.inSeconds ?? 0) <= 60)
             }
             #expect(try await client.tasksInTrouble(of: "g", limit: 1).count == 1)
-            let query = "/v1/groups/g/tasks?trouble=true&state=queued"
-            #expect(try await coordinator.raw("GET", query).status == 400)
+            let query = "/v1/groups/g/tasks?trouble=true"
+            for filter in ["state=failed", "after=\(Int64.max)"] {
+                let answer = try await coordinator.raw("GET", "\(query)&\(filter)")
+                #expect(String(decoding: answer.body, as: UTF8.self).contains("\"items\":[]"), "\(filter)")
+            }
             let all = try await client.tasks(of: "g").items
             #expect(all.count(where: { $0.retry == nil }) == 1)
         }

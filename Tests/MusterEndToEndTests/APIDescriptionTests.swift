@@ -14,13 +14,15 @@ extension EndToEnd {
             try Data(Self.hooks.utf8).write(to: URL(filePath: directory.path.appending("description_hooks.py").string))
             var random = SeededGenerator.forTest()
             let seed = UInt32.random(in: 0...UInt32.max, using: &random)
-            try await Fleet.run { fleet in
+            let tokens = ["--token", "admin-of-the-test", "--worker-token", "worker-of-the-test"]
+            try await Fleet.run(options: tokens) { fleet in
                 let url = await fleet.coordinators[0].url
                 let process = try await TestProcess.start(
                     python,
                     arguments: [
                         "-m", "schemathesis.cli", "run", "\(url)/openapi.yaml", "--checks", "all", "--phases",
                         "examples,coverage", "--max-examples", "10", "--seed", "\(seed)", "--no-color",
+                        "--header", "Authorization: Bearer \(tokens[1])", "--request-timeout", "60",
                     ],
                     environment: [
                         "SCHEMATHESIS_HOOKS": "description_hooks", "PYTHONPATH": directory.path.string,

@@ -66,13 +66,13 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             case .unauthorized: 401
             case .forbidden, .foreignOrigin: 403
             case .groupNotFound, .taskNotFound, .workerNotFound, .subscriptionNotFound, .deliveryNotFound,
-                .consumerNotFound, .notFound:
+                .consumerNotFound, .sessionNotFound, .notFound:
                 404
             case .methodNotAllowed: 405
             case .groupExists, .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict,
                 .otherLog:
                 409
-            case .sessionNotFound, .eventsGone: 410
+            case .eventsGone: 410
             case .tooLarge: 413
             case .unsupportedMediaType: 415
             case .foreignHost: 421

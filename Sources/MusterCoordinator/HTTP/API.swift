@@ -61,7 +61,9 @@ struct API: Sendable {
         return router
     }
 
-    private static let methods: Set<HTTPRequest.Method> = [.get, .head, .post, .put, .patch, .delete, .options, .trace]
+    private static let methods: Set<HTTPRequest.Method> = [
+        .get, .head, .post, .put, .patch, .delete, .options, .trace, .connect, .init("QUERY")!,
+    ]
 
     /// Answers the methods that a path does not have with 405 and those that it has (RFC 9110 §15.5.6).
     private static func refuseOtherMethods(of router: Router<BasicRequestContext>) {

@@ -33,7 +33,7 @@ enum MachineInput: Sendable {
 enum CallFailure: Sendable, Hashable {
     /// No coordinator can be reached, or it can't answer now.
     case unreachable
-    /// 410: the session is over.
+    /// 404: the session is over.
     case sessionGone
     /// A refusal, or an answer that is not of the protocol; the worker can only try again.
     case refused(String)

@@ -7,7 +7,7 @@ enum SessionState: Sendable {
     case absent(retryAt: Int64, failures: Int)
     /// A session was asked for at `requested`. Exits: `open`, `absent`, `over`.
     case opening(requested: Int64, failures: Int)
-    /// A session is open, as far as the worker knows. Exits: `absent` when it is gone (410), `closing`, `over`.
+    /// A session is open, as far as the worker knows. Exits: `absent` when it is gone (404), `closing`, `over`.
     case open(OpenSession)
     /// Every write has stopped and the coordinator is being told. Exits: `over`.
     case closing

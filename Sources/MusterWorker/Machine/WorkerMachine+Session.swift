@@ -58,7 +58,7 @@ extension WorkerMachine {
         session = .absent(retryAt: now + max(1, delay.wholeNanoseconds), failures: failures + 1)
     }
 
-    /// The session is over (410): the worker drops every lease, and deletes nothing.
+    /// The session is over (404): the worker drops every lease, and deletes nothing.
     mutating func loseSession(_ now: Int64) {
         guard case .open(let open) = session else { return }
         session = .absent(retryAt: now, failures: 0)

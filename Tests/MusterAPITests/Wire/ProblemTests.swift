@@ -8,7 +8,7 @@ struct ProblemTests {
         let table: [String: Int] = [
             "invalidRequest": 400, "unauthorized": 401, "forbidden": 403, "groupNotFound": 404, "taskNotFound": 404,
             "workerNotFound": 404, "notFound": 404, "methodNotAllowed": 405, "groupExists": 409, "groupSealed": 409,
-            "groupFinished": 409, "destinationTaken": 409, "conflict": 409, "sessionNotFound": 410, "tooLarge": 413,
+            "groupFinished": 409, "destinationTaken": 409, "conflict": 409, "sessionNotFound": 404, "tooLarge": 413,
             "internal": 500, "databaseUnavailable": 503, "stopping": 503, "subscriptionNotFound": 404,
             "deliveryNotFound": 404, "consumerNotFound": 404, "subscriptionExists": 409, "eventsGone": 410,
             "otherLog": 409, "busy": 503,

@@ -16,18 +16,20 @@ import Testing
             #expect(second.source == 1 && second.url == "http://b.test/t")
             try await worker.fail(second, .httpStatus(503))
             try await fixture.check()
-            // Every source has been tried: the backoff is 1 s × 2ⁿ⁻¹ × random after the n-th failure.
+            // Every source has been tried: the backoff is 1 s × 2ⁿ⁻¹ × random after the n-th round.
             let wait: Double = try await fixture.value(
                 "SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks")
             #expect(wait > -60 && wait <= 1)
             #expect(try await worker.claim().isEmpty)
-            try await fixture.passBackoffs()
-            let third = try #require(try await worker.claim().first)
-            #expect(third.source == 0)
-            try await worker.fail(third, .timeout)
-            try await fixture.check()
+            for source in [0, 1, 0, 1] as [Int32] {
+                try await fixture.passBackoffs()
+                let lease = try #require(try await worker.claim().first)
+                #expect(lease.source == source)
+                try await worker.fail(lease, .timeout)
+                try await fixture.check()
+            }
             let task = try await fixture.store.task("t", of: "g")
-            #expect(task.state == .failed && task.failure?.kind == .timeout && task.attempts == 3)
+            #expect(task.state == .failed && task.failure?.kind == .timeout && task.attempts == 6)
         }
     }
 
