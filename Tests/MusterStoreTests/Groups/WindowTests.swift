@@ -42,8 +42,7 @@ import Testing
         ("2026-10-25 01:30:00", "02:00", "03:00", true), ("2026-03-29 00:59:59", "02:00", "03:00", false),
         ("2026-03-29 01:00:00", "02:00", "03:00", false),
     ])
-    func windowsFollowDaylightSavingTime(moment: String, from: String, to: String, isOpen: Bool) async throws
-    {
+    func windowsFollowDaylightSavingTime(moment: String, from: String, to: String, isOpen: Bool) async throws {
         try await StoreFixture.run { fixture in
             let found: Bool = try await fixture.value(
                 """
