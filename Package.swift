@@ -35,6 +35,7 @@ let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
@@ -63,6 +64,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-structured-headers", exact: "1.7.0"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-http2", exact: "1.46.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
@@ -110,8 +112,7 @@ let package = Package(
             "MusterCoordinator",
             [
                 "MusterCore", "MusterAPI", "MusterStore", "MusterPostgres", "MusterSystem", crypto, hummingbird,
-                logging, nio,
-                serviceLifecycle,
+                logging, metrics, nio, serviceLifecycle,
             ],
             resources: [.embedInCode("HTTP/openapi.yaml")]),
         library(
@@ -158,7 +159,7 @@ let package = Package(
             "MusterCoordinator",
             [
                 "MusterCoordinator", "MusterAPI", "MusterCommandLine", "MusterCore", "MusterStore", "MusterPostgres",
-                "MusterSystem", "MusterTestSupport", "MusterWorker", logging, nio, nioEmbedded, serviceLifecycle,
+                "MusterSystem", "MusterTestSupport", "MusterWorker", logging, metrics, nio, nioEmbedded, serviceLifecycle,
                 system,
             ]),
         tests(

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import MusterAPI
 import MusterTestSupport
 import SystemPackage
 import Testing

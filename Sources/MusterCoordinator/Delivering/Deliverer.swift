@@ -117,7 +117,7 @@ actor Deliverer: Service {
     /// Posts the request. Returns `.cancelled` when `hurry` rings or the time of the claim is over.
     private func outcome(of request: WebhookRequest) async -> WebhookOutcome {
         await withTaskGroup(of: WebhookOutcome.self) { group in
-            group.addTask { [post] in await post(request) }
+            group.addTask { [post, metrics] in await metrics.time(.deliveries) { await post(request) } }
             group.addTask { [hurry, policy] in
                 await hurry.wait(since: 0, limit: policy.timeout + policy.claimMargin, clock: .continuous)
                 return .cancelled

@@ -71,7 +71,7 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
     ) async throws -> Response {
         metrics.add(.requests)
         do {
-            return try await next(request, context)
+            return try await metrics.time(.requests) { try await next(request, context) }
         } catch let error as HTTPParserError {
             // Bytes that are not HTTP: nothing after them can be read. The server answers 400 and hangs up.
             throw error

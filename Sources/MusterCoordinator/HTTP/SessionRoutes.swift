@@ -13,7 +13,8 @@ struct SessionRoutes: Sendable {
         }
         group.post("sessions/:id/sync") { request, context in
             let id = try session(context)
-            return try Answer.json(try await syncs.sync(id, try await request.document(SyncRequest.self)))
+            let sync = try await request.document(SyncRequest.self)
+            return try Answer.json(try await syncs.metrics.time(.syncs) { try await syncs.sync(id, sync) })
         }
         group.delete("sessions/:id") { request, context in
             let isLost = try request.flag("lost")

@@ -96,7 +96,7 @@ actor ClaimDispatcher: Service {
                 let requests = guests.map {
                     ClaimRequest(session: $0.session, sequence: $0.sequence, room: $0.room, ahead: $0.ahead)
                 }
-                var leases = try await store.claim(requests)
+                var leases = try await metrics.time(.claims) { try await store.claim(requests) }
                 metrics.add(.leasesGranted, leases.count)
                 let busy = Set(leases.map(\.session))
                 let help = await helpStragglers(requests.filter { !busy.contains($0.session) })

@@ -51,7 +51,7 @@ struct ReportWriter: Sendable {
     /// A report that can't be stored is refused by itself: its lease fails, and all others are stored (I19).
     func write(_ submissions: [ReportBatcher.Submission]) async -> [Result<Answer, any Error>] {
         metrics.add(.reports, submissions.reduce(0) { $0 + $1.reports.count })
-        return await attempt(submissions)
+        return await metrics.time(.reports) { await attempt(submissions) }
     }
 
     private func attempt(_ submissions: [ReportBatcher.Submission]) async -> [Result<Answer, any Error>] {

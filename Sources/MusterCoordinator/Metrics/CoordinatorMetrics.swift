@@ -1,6 +1,6 @@
-import Synchronization
+import CoreMetrics
 
-/// Counters of this process, in the Prometheus text format.
+/// What this process counts and times, through swift-metrics; `GET /metrics` shows it in the Prometheus text format.
 final class CoordinatorMetrics: Sendable {
     /// The counters.
     enum Counter: String, CaseIterable, Sendable {
@@ -123,48 +123,88 @@ final class CoordinatorMetrics: Sendable {
         }
     }
 
-    private let values = Mutex<[Counter: Int]>([:])
-    private let rounds = Mutex<[RoundCounter: [RoundName: Int]]>([:])
+    /// The durations, each a histogram.
+    enum Duration: String, CaseIterable, Sendable {
+        /// HTTP requests until their answers begin, waits for work and events included.
+        case requests = "muster_http_request_seconds"
+        /// Syncs of workers, waits for work included.
+        case syncs = "muster_sync_seconds"
+        /// Claims of leases for the workers that wait, one statement each.
+        case claims = "muster_claim_seconds"
+        /// Batches of reports, each written at once.
+        case reports = "muster_report_seconds"
+        /// Posts of an event to a receiver.
+        case deliveries = "muster_delivery_seconds"
+
+        /// One line of explanation.
+        var help: String {
+            switch self {
+            case .requests: "Time until the answer to an HTTP request begins, waits for work and events included."
+            case .syncs: "Time of a sync of a worker, waits for work included."
+            case .claims: "Time of a claim of leases in the database."
+            case .reports: "Time in which a batch of reports is written."
+            case .deliveries: "Time of a post of an event to its receiver."
+            }
+        }
+    }
+
+    private let registry = PrometheusRegistry()
+    private let counters: [Counter: CoreMetrics.Counter]
+    private let rounds: [RoundCounter: [RoundName: CoreMetrics.Counter]]
+    private let timers: [Duration: CoreMetrics.Timer]
+
+    init() {
+        let registry = registry
+        counters = Dictionary(
+            uniqueKeysWithValues: Counter.allCases.map { counter in
+                registry.describe(counter.rawValue, counter.help)
+                return (counter, CoreMetrics.Counter(label: counter.rawValue, factory: registry))
+            })
+        rounds = Dictionary(
+            uniqueKeysWithValues: RoundCounter.allCases.map { counter in
+                registry.describe(counter.rawValue, counter.help)
+                let each = RoundName.allCases.map { round in
+                    (
+                        round,
+                        CoreMetrics.Counter(
+                            label: counter.rawValue, dimensions: [("round", round.rawValue)], factory: registry)
+                    )
+                }
+                return (counter, Dictionary(uniqueKeysWithValues: each))
+            })
+        timers = Dictionary(
+            uniqueKeysWithValues: Duration.allCases.map { duration in
+                registry.describe(duration.rawValue, duration.help)
+                return (duration, CoreMetrics.Timer(label: duration.rawValue, factory: registry))
+            })
+    }
 
     /// Counts `amount` more.
     func add(_ counter: Counter, _ amount: Int = 1) {
         guard amount != 0 else { return }
-        values.withLock { values in
-            let (sum, isFull) = values[counter, default: 0].addingReportingOverflow(amount)
-            // A full counter starts again, which readers of counters expect: a size that a worker reports must not stop the
-            // coordinator.
-            values[counter] = isFull ? amount : sum
-        }
+        counters[counter]?.increment(by: Int64(amount))
     }
 
     /// Counts a run of a round.
     func count(_ round: RoundName, isFailure: Bool = false) {
-        rounds.withLock { rounds in
-            rounds[.runs, default: [:]][round, default: 0] += 1
-            if isFailure { rounds[.failures, default: [:]][round, default: 0] += 1 }
+        rounds[.runs]?[round]?.increment()
+        if isFailure { rounds[.failures]?[round]?.increment() }
+    }
+
+    /// Times some work, also when it fails.
+    func time<Answer>(
+        _ duration: Duration, isolation: isolated (any Actor)? = #isolation, _ work: () async throws -> Answer
+    ) async rethrows -> Answer {
+        let start = ContinuousClock.now
+        defer {
+            let taken = (ContinuousClock.now - start).components
+            timers[duration]?.recordNanoseconds(taken.seconds * 1_000_000_000 + taken.attoseconds / 1_000_000_000)
         }
+        return try await work()
     }
 
     /// The text of `GET /metrics`.
-    func render() -> String {
-        let values = values.withLock { $0 }
-        let rounds = rounds.withLock { $0 }
-        let plain = Counter.allCases.map { counter in
-            Self.family(counter.rawValue, counter.help, [("", values[counter] ?? 0)])
-        }
-        let labelled = RoundCounter.allCases.map { counter in
-            Self.family(
-                counter.rawValue, counter.help,
-                RoundName.allCases.map { ("{round=\"\($0.rawValue)\"}", rounds[counter]?[$0] ?? 0) })
-        }
-        return (plain + labelled).joined()
-    }
-
-    /// The lines of one metric: its explanation once, and a line for each set of labels.
-    private static func family(_ name: String, _ help: String, _ samples: [(labels: String, value: Int)]) -> String {
-        "# HELP \(name) \(help)\n# TYPE \(name) counter\n"
-            + samples.map { "\(name)\($0.labels) \($0.value)\n" }.joined()
-    }
+    func render() -> String { registry.render() }
 }
 
 /// The keys of log metadata: one list, so that a fact has one name. None of them ever holds a secret.
