@@ -159,7 +159,8 @@ let package = Package(
             "MusterCoordinator",
             [
                 "MusterCoordinator", "MusterAPI", "MusterCommandLine", "MusterCore", "MusterStore", "MusterPostgres",
-                "MusterSystem", "MusterTestSupport", "MusterWorker", logging, metrics, nio, nioEmbedded, serviceLifecycle,
+                "MusterSystem", "MusterTestSupport", "MusterWorker", logging, metrics, nio, nioEmbedded,
+                serviceLifecycle,
                 system,
             ]),
         tests(
