@@ -80,14 +80,14 @@ import Testing
             try await coordinator.makeEvents(1)
             _ = try await coordinator.client.events(after: 0, wait: .seconds(5))
             let table = [
-                (#"{"position": 2}"#, "the log ends at 1"), (#"{"position": -1}"#, "must not be negative"),
-                (#"{}"#, "is missing"), (#"{"position": "1"}"#, "wrong type"),
-                (#"{"position": 1, "x": 1}"#, "unknown field"),
+                (#"{"position": 2}"#, 409, "the log ends at 1"),
+                (#"{"position": -1}"#, 400, "must not be negative"), (#"{}"#, 400, "is missing"),
+                (#"{"position": "1"}"#, 400, "wrong type"), (#"{"position": 1, "x": 1}"#, 400, "unknown field"),
             ]
-            for (body, reason) in table {
+            for (body, status, reason) in table {
                 let answer = try await coordinator.raw("POST", "/v1/consumers/c/ack", body: body)
                 #expect(
-                    answer.status == 400 && String(decoding: answer.body, as: UTF8.self).contains(reason), "\(body)")
+                    answer.status == status && String(decoding: answer.body, as: UTF8.self).contains(reason), "\(body)")
             }
             #expect(
                 try await coordinator.raw("POST", "/v1/consumers/a%20b/ack", body: #"{"position":1}"#).status == 400)

@@ -79,7 +79,7 @@ import Testing
             #expect(try await coordinator.client.events(after: 2).items.isEmpty)
             let answer = try await coordinator.raw("GET", "/v1/events?after=3&wait=5s")
             let text = String(decoding: answer.body, as: UTF8.self)
-            #expect(answer.status == 400 && text.contains("the log ends at 2") && !text.contains("pointer"))
+            #expect(answer.status == 409 && text.contains("the log ends at 2") && !text.contains("pointer"))
             let stream = try await EventTail.start(coordinator.url, after: 3, isResumed: true)
             #expect(try await stream.process.waitForExit() == .exited(22))
         }

@@ -54,7 +54,7 @@ struct EventReader: Sendable {
         do {
             return try await body()
         } catch EventRefusal.beyondEnd(let last) {
-            throw Problem(.invalidRequest, "the log ends at \(last): that position belongs to another log")
+            throw Problem(.conflict, "the log ends at \(last): that position belongs to another log")
         }
     }
 

@@ -33,7 +33,7 @@ extension Problem {
                 .eventsGone, "the oldest event that is kept stands at \(oldest); what was before is gone",
                 oldest: oldest)
         case .beyondEnd(let last):
-            self.init(.invalidRequest, "the log ends at \(last)", pointer: "/position")
+            self.init(.conflict, "the log ends at \(last)", pointer: "/position")
         case .otherLog:
             self.init(.otherLog, "the database has lost what came last in the log, and gives its positions out again")
         case .noSuchConsumer(let name): self.init(.consumerNotFound, "there is no consumer \"\(name)\"")

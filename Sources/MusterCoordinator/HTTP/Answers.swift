@@ -137,7 +137,7 @@ extension Problem {
                 .conflict, "the groups would wait for each other in a circle: \(names.joined(separator: " → "))",
                 pointer: "/after")
         case .noSuchPrerequisite(let name):
-            self.init(.invalidRequest, "there is no group \"\(name)\" to wait for", pointer: "/after")
+            self.init(.conflict, "there is no group \"\(name)\" to wait for", pointer: "/after")
         case .prerequisitesTooLate(let name):
             self.init(.groupFinished, "the group \"\(name)\" has finished, and waits for nothing", pointer: "/after")
         case .groupInUse(let name, let other):

@@ -169,6 +169,9 @@ struct SyncService: Sendable {
         guard request.bytesPerSecond.map(Limits.bytesPerSecond.contains) ?? true else {
             throw InputRefusal(pointer: "/bytesPerSecond", reason: "must be within \(Limits.bytesPerSecond)")
         }
+        guard request.previous.map({ $0.rawValue > 0 }) ?? true else {
+            throw InputRefusal(pointer: "/previous", reason: "must be the id of a session")
+        }
         guard request.labels.count <= 64, request.labels.allSatisfy({ Self.isPlain($0.key) && Self.isPlain($0.value) })
         else {
             throw InputRefusal(pointer: "/labels", reason: "at most 64 labels of at most 200 printable characters")
@@ -200,8 +203,13 @@ struct SyncService: Sendable {
         guard request.revoked?.count ?? 0 <= Limits.heldPerSync else {
             throw InputRefusal(pointer: "/revoked", reason: "at most \(Limits.heldPerSync) sessions")
         }
-        for (index, revoked) in (request.revoked ?? []).enumerated() where !NameRule.accepts(revoked.sink) {
-            throw InputRefusal(pointer: "/revoked/\(index)/sink", reason: NameRule.explanation)
+        for (index, revoked) in (request.revoked ?? []).enumerated() {
+            guard NameRule.accepts(revoked.sink) else {
+                throw InputRefusal(pointer: "/revoked/\(index)/sink", reason: NameRule.explanation)
+            }
+            guard revoked.session.rawValue > 0 else {
+                throw InputRefusal(pointer: "/revoked/\(index)/session", reason: "must be the id of a session")
+            }
         }
     }
 
