@@ -73,7 +73,7 @@ public struct OriginPatch: Hashable, Sendable, Codable {
     public var bytesPerSecond: Change<Int64>
     /// The time until which nothing is leased on the origin.
     public var pausedUntil: Change<Timestamp>
-    /// How long nothing is leased on it, such as `30m`, in place of `pausedUntil`. It is counted by the database's clock, so that no other
+    /// How long nothing is leased on it, such as `30m`; it counts where `pausedUntil` is given too. It is counted by the database's clock, so that no other
     /// clock matters (I11).
     public var pauseFor: String?
 
@@ -109,10 +109,6 @@ public struct OriginPatch: Hashable, Sendable, Codable {
         }
         pausedUntil = try container.patch(Timestamp.self, forKey: .pausedUntil)
         pauseFor = try container.decodeIfPresent(String.self, forKey: .pauseFor)
-        guard pauseFor == nil || pausedUntil == .keep else {
-            throw DecodingError.dataCorruptedError(
-                forKey: .pauseFor, in: container, debugDescription: "stands in place of pausedUntil, not beside it")
-        }
         guard pauseFor == nil || pause != nil else {
             throw DecodingError.dataCorruptedError(
                 forKey: .pauseFor, in: container, debugDescription: "must be a duration such as 30m, at most 365d")

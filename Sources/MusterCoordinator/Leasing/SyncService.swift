@@ -184,31 +184,34 @@ struct SyncService: Sendable {
 
     /// Refuses a sync that no worker can have sent. Values that a worker may have from an origin, a resolver or an
     /// operating system are not checked here: the worker would repeat them for ever, and its session would starve.
-    private func check(_ request: SyncRequest) throws(InputRefusal) {
-        guard request.sequence > 0, request.settled >= 0, request.settled < request.sequence else {
-            throw InputRefusal(pointer: "/sequence", reason: "must be positive and greater than settled")
+    private func check(_ request: SyncRequest) throws(Problem) {
+        guard request.sequence > 0, request.settled >= 0 else {
+            throw Problem(.invalidRequest, "must be positive, and settled not negative", pointer: "/sequence")
+        }
+        guard request.settled < request.sequence else {
+            throw Problem(.conflict, "must be greater than settled", pointer: "/sequence")
         }
         guard request.reports.count <= Limits.reportsPerSync else {
-            throw InputRefusal(pointer: "/reports", reason: "at most \(Limits.reportsPerSync) reports")
+            throw Problem(.invalidRequest, "at most \(Limits.reportsPerSync) reports", pointer: "/reports")
         }
         guard request.held.count <= Limits.heldPerSync else {
-            throw InputRefusal(pointer: "/held", reason: "at most \(Limits.heldPerSync) leases")
+            throw Problem(.invalidRequest, "at most \(Limits.heldPerSync) leases", pointer: "/held")
         }
         guard request.traffic?.count ?? 0 <= Limits.heldPerSync else {
-            throw InputRefusal(pointer: "/traffic", reason: "at most \(Limits.heldPerSync) budgets")
+            throw Problem(.invalidRequest, "at most \(Limits.heldPerSync) budgets", pointer: "/traffic")
         }
         guard request.sinks.count <= Limits.sinksPerWorker else {
-            throw InputRefusal(pointer: "/sinks", reason: "at most \(Limits.sinksPerWorker) sinks")
+            throw Problem(.invalidRequest, "at most \(Limits.sinksPerWorker) sinks", pointer: "/sinks")
         }
         guard request.revoked?.count ?? 0 <= Limits.heldPerSync else {
-            throw InputRefusal(pointer: "/revoked", reason: "at most \(Limits.heldPerSync) sessions")
+            throw Problem(.invalidRequest, "at most \(Limits.heldPerSync) sessions", pointer: "/revoked")
         }
         for (index, revoked) in (request.revoked ?? []).enumerated() {
             guard NameRule.accepts(revoked.sink) else {
-                throw InputRefusal(pointer: "/revoked/\(index)/sink", reason: NameRule.explanation)
+                throw Problem(.invalidRequest, NameRule.explanation, pointer: "/revoked/\(index)/sink")
             }
             guard revoked.session.rawValue > 0 else {
-                throw InputRefusal(pointer: "/revoked/\(index)/session", reason: "must be the id of a session")
+                throw Problem(.invalidRequest, "must be the id of a session", pointer: "/revoked/\(index)/session")
             }
         }
     }
