@@ -35,6 +35,23 @@ extension EndToEnd {
             }
         }
 
+        /// `promtool`, of Debian's package `prometheus`, knows the format and its conventions.
+        @Test(.enabled(if: FileManager.default.fileExists(atPath: Self.promtool.string), "deploy/test.sh installs it"))
+        func metricsArePrometheusText() async throws {
+            try await Fleet.run { fleet in
+                let client = await fleet.client()
+                _ = try await client.createGroup(GroupRequest(name: "g"))
+                let text = try PlainHTTP.get(port: await fleet.coordinators[0].port, path: "/metrics").body
+                let process = try await TestProcess.start(
+                    Self.promtool, arguments: ["check", "metrics"], input: .text(text))
+                let end = try await process.waitForExit()
+                #expect(end == .exited(0), "\(process.standardOutput)\n\(process.standardError)")
+                #expect(text.contains("muster_http_request_seconds_count"))
+            }
+        }
+
+        private static let promtool: FilePath = "/usr/bin/promtool"
+
         /// NDJSON bodies are left out: the description says only in words which of their lines are tasks. The same tasks are tested as JSON.
         private static let hooks = """
             import schemathesis
