@@ -141,7 +141,7 @@ struct GroupEstimateTests {
         Unknown(#"it waits for the group "a", and begins only after that"#) {
             $0.prerequisites = [.init(group: "a", on: .succeeded, state: .sealed)]
         },
-        Unknown("it is open, and nobody knows how many tasks") { $0.group.state = .open },
+        Unknown("it is open: more tasks may come") { $0.group.state = .open },
         Unknown("one task is paused") { $0.group.tasks.paused = 1 },
         Unknown(#"no worker reaches the sink "default""#) { $0.workers.reaching = 0 },
         Unknown("in trouble at every worker") { $0.workers.isSinkParked = true },

@@ -304,7 +304,7 @@ struct GroupExplanationTests {
         let document = document(facts)
         #expect(document.waits.map(\.reason) == [.paused, .unsealed])
         #expect(document.summary.hasPrefix("3 tasks are paused and hold the group open"))
-        #expect(document.criticalPath.last == "somebody has to seal it: muster seal g")
+        #expect(document.criticalPath.last == "it has to be sealed: muster seal g")
     }
 
     @Test func filesThatWaitToBePutInPlaceAreToldApartFromThoseThatAWorkerHas() {

@@ -127,7 +127,7 @@ struct ProgressAPITests {
             let explanation = try await coordinator.client.groupExplanation(of: "g")
             #expect(explanation.waits.map(\.reason) == [.noWorker, .unsealed])
             #expect(explanation.eta.seconds == nil && explanation.group.etaSeconds == nil)
-            #expect(explanation.criticalPath.last == "somebody has to seal it: muster seal g")
+            #expect(explanation.criticalPath.last == "it has to be sealed: muster seal g")
             await #expect { try await coordinator.client.groupExplanation(of: "h") } throws: {
                 ($0 as? Problem)?.code == .groupNotFound
             }

@@ -201,7 +201,7 @@ extension EndToEnd {
             try await get.waitForLine(containing: "closed", in: .standardError)
             origin.release("/\(file.path)")
             #expect(try await get.waitForExit(limit: .seconds(120)) == .exited(0), "\(get.standardError)")
-            #expect(get.standardError.contains("nobody reads it any more"), "\(get.standardError)")
+            #expect(get.standardError.contains("its reader is gone"), "\(get.standardError)")
             #expect(get.standardError.contains("status 0"), "\(get.standardError)")
             #expect(try FileDigest.sha256(files.appending(file.path)) == file.sha256)
             #expect(!FileManager.default.fileExists(atPath: data.appending("postmaster.pid").string))

@@ -29,7 +29,7 @@ struct GetCommand: MusterSubcommand {
             replace it is asked about all of them at each run, also after one that failed or was ended early, and what has changed there is replaced.
 
             A file that is there and can't be checked again, such as with a token that has expired, stays as it is; the exit code is 1, \
-            since nobody knows whether it is still the origin's.
+            because it is unknown whether it is still the origin's.
 
             When the reader of standard output is gone, as of muster get … | head -1, it goes on, and its exit code is that of the files.
 

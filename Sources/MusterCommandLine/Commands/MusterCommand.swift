@@ -22,8 +22,8 @@ struct MusterCommand: AsyncParsableCommand {
             then the file.
 
             Exit codes: 0 success; 1 the group failed; 2 usage; 3 coordinator unreachable; 4 timed out; 5 cancelled; \
-            6 refused by the coordinator; 130 stopped by Ctrl-C, 143 by SIGTERM or Ctrl-\\ (services end with 0 then); 141 nobody \
-            reads its output any more (get fetches its files all the same, and ends so with --json alone).
+            6 refused by the coordinator; 130 stopped by Ctrl-C, 143 by SIGTERM or Ctrl-\\ (services end with 0 then); 141 the \
+            reader of its output is gone (get fetches its files all the same, and ends so with --json alone).
 
             Commands that wait for something (wait, on, --wait, --watch, --follow) also wait for a coordinator that is away, and say so; others \
             end with 3.

@@ -122,7 +122,7 @@ struct RemoveCommand: MusterSubcommand {
         let names = "task\(tasks == 1 ? "" : "s") of \(group)"
         guard let removed, removed < tasks else { return "\(tasks) \(names)" }
         let others = removed == 0 ? "the group or them" : "the others"
-        return "\(removed) of \(tasks) \(names), since somebody else has removed \(others)"
+        return "\(removed) of \(tasks) \(names), because another command has removed \(others)"
     }
 
     /// Waits until the removal is complete. Prints an obstacle at once, and what is left if the command is stopped.

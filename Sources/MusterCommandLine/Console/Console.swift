@@ -6,7 +6,7 @@ import SystemPackage
 /// The reader of standard output went away.
 struct OutputClosed: Error, CustomStringConvertible {
     /// The error in words.
-    var description: String { "nobody reads it any more" }
+    var description: String { "its reader is gone" }
 }
 
 /// Where a command prints: results on standard output, everything else on standard error.

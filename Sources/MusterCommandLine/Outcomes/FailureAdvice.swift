@@ -207,7 +207,7 @@ enum FailureAdvice {
     /// Advice if a file is at the task's path, and the group accepts no file that was there before.
     private static let present = Advice(
         text:
-            "a file is at that path already, and nobody has looked at its content: move it away; or --if-exists verify takes it if it is the same, "
+            "a file is at that path already, and its content was not compared: move it away; or --if-exists verify takes it if it is the same, "
             + "replace puts the new one in its place, rename beside it",
         place: .making)
 

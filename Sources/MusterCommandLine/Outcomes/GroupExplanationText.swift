@@ -40,7 +40,7 @@ enum GroupExplanationText {
             parts.append("not before \(clock.text(earliest))")
         }
         if let latest = estimate.latest { parts.append("by \(clock.text(latest)) at the latest") }
-        if parts.isEmpty { parts.append("nobody can tell") }
+        if parts.isEmpty { parts.append("unknown") }
         return parts.joined(separator: ", ") + ": \(estimate.because)"
     }
 

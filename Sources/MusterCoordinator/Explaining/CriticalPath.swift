@@ -29,7 +29,7 @@ struct CriticalPath: Sendable {
     }
 
     private var resumed: String? {
-        facts.isPaused ? "somebody has to resume it: muster resume \(ShellWord(facts.group.name))" : nil
+        facts.isPaused ? "it has to be resumed: muster resume \(ShellWord(facts.group.name))" : nil
     }
 
     private var window: String? {
@@ -78,7 +78,7 @@ struct CriticalPath: Sendable {
     private var resumedMembers: String? {
         let tasks = facts.group.tasks.paused
         guard tasks > 0, !facts.isPaused else { return nil }
-        return "somebody has to resume \(tasks) paused task\(tasks == 1 ? "" : "s"): "
+        return "\(tasks) paused task\(tasks == 1 ? " has" : "s have") to be resumed: "
             + "muster resume \(ShellWord(facts.group.name))"
     }
 
@@ -91,6 +91,6 @@ struct CriticalPath: Sendable {
     }
 
     private var sealed: String? {
-        facts.group.state == .open ? "somebody has to seal it: muster seal \(ShellWord(facts.group.name))" : nil
+        facts.group.state == .open ? "it has to be sealed: muster seal \(ShellWord(facts.group.name))" : nil
     }
 }

@@ -142,15 +142,15 @@ extension GroupEstimate {
     /// Why the end is unknown; the most certain reason first.
     private var obstacle: String? {
         let tasks = facts.group.tasks
-        if facts.isPaused { return "it is paused, and nobody knows when it is resumed" }
+        if facts.isPaused { return "it is paused until it is resumed" }
         if let lost = facts.prerequisites.first(where: { $0.state.isTerminal }) {
             return "it waits for the group \"\(lost.group)\", which has \(GroupExplanation.ending(lost.state))"
         }
         if let other = facts.prerequisites.first {
             return "it waits for the group \"\(other.group)\", and begins only after that"
         }
-        if facts.group.state == .open { return "it is open, and nobody knows how many tasks are still to come" }
-        if tasks.paused > 0 { return "\(GroupExplanation.counted(tasks.paused)) paused, and nobody knows until when" }
+        if facts.group.state == .open { return "it is open: more tasks may come" }
+        if tasks.paused > 0 { return "\(GroupExplanation.counted(tasks.paused)) paused for an unknown time" }
         if facts.workers.areAllSilent, let silence = WaitSentence.silence(facts.workers.silent, at: facts.at) {
             return silence
         }

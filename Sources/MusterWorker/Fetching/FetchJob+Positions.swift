@@ -13,7 +13,7 @@ extension FetchJob {
         guard let first = question.range?.start, first > 0, ["ftp:", "ftps:"].contains(where: origin.hasPrefix),
             !context.conduct.keepsPositions(origin)
         else { return nil }
-        guard let size = plan.known.size else { return .restart("nobody knows where the file ends", on: .whole) }
+        guard let size = plan.known.size else { return .restart("the end of the file is unknown", on: .whole) }
         guard first < size else { return nil }
         var request = request(question, plan, settings, ProxiedRedirects(nil))
         request.range = RangeSpec(first: size - 1, last: nil)

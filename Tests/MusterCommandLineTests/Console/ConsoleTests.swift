@@ -45,7 +45,7 @@ import Testing
         let count = try bytes.withUnsafeMutableBytes { try remarks.read(into: $0) }
         try remarks.close()
         let said = String(decoding: bytes[..<count], as: UTF8.self)
-        #expect(said == "standard output can't be written (nobody reads it any more); the work goes on\n")
+        #expect(said == "standard output can't be written (its reader is gone); the work goes on\n")
     }
 
     /// The shell has written below the lines that are redrawn in place.

@@ -135,6 +135,6 @@ struct GroupFactLinesTests {
             "where the rate is used up it can't be done sooner")
         #expect(
             GroupExplanationText.estimate(.init(seconds: nil, because: "no size is known"), Samples.clock)
-                == "nobody can tell: no size is known")
+                == "unknown: no size is known")
     }
 }

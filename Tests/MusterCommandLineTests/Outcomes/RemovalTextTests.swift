@@ -53,11 +53,11 @@ struct RemovalTextTests {
         #expect(RemoveCommand.what(1, of: "g", removed: nil) == "1 task of g")
         #expect(
             RemoveCommand.what(2, of: "g", removed: 1)
-                == "1 of 2 tasks of g, since somebody else has removed the others")
+                == "1 of 2 tasks of g, because another command has removed the others")
         #expect(
             RemoveCommand.line(RemoveCommand.what(2, of: "g", removed: 0), .keep, removal(0))
                 == """
-                removed 0 of 2 tasks of g, since somebody else has removed the group or them; finished files were kept
+                removed 0 of 2 tasks of g, because another command has removed the group or them; finished files were kept
                 """)
     }
 
