@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Asks a server for a change, and watches the server until there is an answer.
+/// Asks a server for a change, and watches the server until there is an answer. It serves commands; a sync whose answer is lost is made up for
+/// by `WorkerMachine.missAnswer`.
 ///
 /// Once a second the server is probed. Without that, a server that has stopped or become unreachable would be waited for until the timeout
 /// of the change, which a long list doesn't have. An answer that is lost on a connection that stays open would be waited for as long, so

@@ -1,7 +1,7 @@
 /// Why a transfer or a task failed: the closed list of `docs/range-contract.md`.
 ///
-/// The rule and the signals of each kind stand in a row of `FailureKind+Row.swift`, its name in `FailureKind+Name.swift`. The compiler
-/// demands both for a new kind.
+/// The rule and the signals of each kind stand in a row of `FailureKind+Row.swift`, its name in `FailureKind+Name.swift`, its words for people in
+/// `FailureKind+Title.swift`. `docs/CONTRIBUTING.md`, "A new failure kind", names every other place.
 public enum FailureKind: Hashable, Sendable {
     /// The connection was refused, reset or cut.
     case network

@@ -5,7 +5,7 @@
 ///
 /// | rows | in |
 /// | --- | --- |
-/// | 2–5, 7, 12, 13 | `ResponseVerdict+Partial`: a 206 |
+/// | 2–5, 7, 12–14, 22c | `ResponseVerdict+Partial`: a 206, also to a plain GET |
 /// | 1, 10, 13, 14, 16, 17 | `ResponseVerdict+Whole`: a 200 or a 416 |
 /// | 6, 8, 9, 11, 27, 29, 30, 35 | `ResponseVerdict+Content`: is it the same content? |
 /// | – | `ResponseVerdict+Held`: a 304, or a body in its place, is it the content of a file that is there already? |

@@ -3,7 +3,8 @@
 -- One call serves many sessions at once, each with its newest sync, the lanes that it may open (p_rooms), and how many leases it takes beyond these
 -- (p_ahead). For each sink it takes every lock first and reads counts in later statements, whose snapshots are newer than the locks: a statement that
 -- locks and counts at once grants beyond a cap (I5). p_fleet_rate is the fleet's byte budget in bytes per second, or NULL. Returns the chunks that
--- are leased; `is_limited` marks those that a byte budget bounds. Which group goes first is decided in sharing.sql, which mirror in mirrors.sql.
+-- are leased; `is_limited` marks those that a byte budget bounds. `c` is the claim in progress (type `claim`, Tables/0002_leasing.sql): `slots` are
+-- leases that may be granted, `openings` lanes that may be opened. Which group goes first is decided in sharing.sql, which mirror in mirrors.sql.
 CREATE FUNCTION share_leases(
     p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_ahead integer[], p_origin_cap integer, p_session_cap integer,
     p_fleet_rate bigint
