@@ -35,7 +35,7 @@ extension Store {
     /// The request that the current Swift task serves; `nil` for background work and for requests without a key.
     @TaskLocal public static var request: NamedRequest?
 
-    /// The request was answered by another process meanwhile. The caller reads that answer and does nothing else.
+    /// The request was answered elsewhere while it was served here. The caller reads that answer and does nothing else.
     public struct RequestAnswered: Error {}
 
     /// The stored answer to a request; `nil` if there is none yet.
@@ -79,7 +79,7 @@ extension Store {
             VALUES (\(request.key), \(request.about), \(refusal.status), \(refusal.body)) ON CONFLICT (key) DO NOTHING RETURNING key
             """)
         guard kept.isEmpty else { return nil }
-        // The other process has usually answered by now. It may also have died, so the wait is bounded.
+        // The other process has usually answered by now. It may also have died, so the wait is bounded (2 s).
         for _ in 0..<20 {
             if let answer = try await answer(to: request) { return answer }
             try await Task.sleep(for: .milliseconds(100))

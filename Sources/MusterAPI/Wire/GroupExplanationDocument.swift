@@ -82,7 +82,7 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
         public var seconds: Int64?
         /// The time before which it can't be done.
         public var earliest: Timestamp?
-        /// The time by which it is done if everything continues as it does now; `null` when no bound is known.
+        /// The time by which it ends in any case, since unfinished tasks fail at its deadline; `null` if it has no such deadline.
         public var latest: Timestamp?
         /// What the estimate rests on, or why there is none.
         public var because: String

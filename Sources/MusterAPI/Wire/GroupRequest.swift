@@ -24,7 +24,7 @@ public struct GroupRequest: Hashable, Sendable, Codable {
     public var metadata: JSONValue?
     /// The first tasks.
     public var tasks: [TaskRequest]?
-    /// How the sources of its tasks are asked, unless a task has options of its own. Never read back.
+    /// How the sources of its tasks are asked, except where a task's own options say otherwise. Never read back.
     public var fetch: FetchOptions?
     /// Settings for cases in which origins and files leave a choice.
     public var policy: TransferPolicy?

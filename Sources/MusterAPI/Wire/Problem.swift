@@ -44,13 +44,13 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case groupFinished
         /// Another live task writes to this path.
         case destinationTaken
-        /// The verb is impossible in this state.
+        /// The request is impossible in the current state, such as a verb in the state of its group, or a position beyond the log's end.
         case conflict
         /// The events after this position are no longer kept; `oldest` is the position of the oldest event that is.
         case eventsGone
         /// The position is of another log: the database has lost the latest events, as in a failover to a standby that was behind.
         case otherLog
-        /// The coordinator serves as many readers as it can, or a long operation has locked what is to be changed: a later try succeeds.
+        /// The coordinator serves as many readers as it can, or a long operation has locked what is to be changed; a later try may succeed.
         case busy
         /// The database can't be reached now; a later try may succeed.
         case databaseUnavailable

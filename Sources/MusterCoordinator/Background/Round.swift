@@ -14,7 +14,7 @@ enum RoundName: String, CaseIterable, Sendable {
     case chains
     /// Takes back leases of groups that may not run now.
     case recalls
-    /// Releases the purges of leftovers that no session writes any more (I13).
+    /// Makes purges ready to be leased, once no session writes the leftovers any more (I13).
     case purges
     /// Resumes tasks that waited for another task to fetch the same file.
     case repeats
@@ -24,7 +24,7 @@ enum RoundName: String, CaseIterable, Sendable {
     case originRates
     /// Looks for work without a hint, since hints may be lost (fault F14).
     case work
-    /// Asks holders to give up lanes: those that a more urgent group needs, and those beyond a lowered cap.
+    /// Asks holders to give up lanes (connections): those that a more urgent group needs, and those beyond a lowered cap.
     case preemption
     /// Finds the sessions that any coordinator has asked to shrink chunks.
     case shrinking

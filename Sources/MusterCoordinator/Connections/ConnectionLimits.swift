@@ -15,7 +15,7 @@ struct ConnectionLimits: Sendable {
     var count: Int
     /// How long the head of the first request may take.
     var firstHead: TimeAmount = .init(Limits.firstHead)
-    /// How long a connection may take from one request until the whole head of the next request has arrived.
+    /// How long a connection may be without a request: from the last answer until the whole head of the next request is here.
     var idle: TimeAmount = .init(Limits.connectionIdle)
     /// The time within which `leastBody` bytes of a body must arrive, and the time for which a peer may leave an answer unread.
     var bodyWindow: TimeAmount = .init(Limits.bodyWindow)

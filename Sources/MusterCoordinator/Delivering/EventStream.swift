@@ -15,8 +15,8 @@ struct EventStream: Sendable {
     /// How long the stream may be silent before a comment shows that it is alive.
     static let silence = Duration.seconds(15)
 
-    /// Writes until the reader disconnects, the coordinator stops, or the events at the reader's place have been dropped.
-    /// In the last case the reader connects again, and is told so.
+    /// Writes until the reader disconnects, the coordinator stops, or a read fails, for example because the events at the
+    /// reader's place have been dropped. After a failure the reader connects again, and gets the error as its answer.
     func write(to writer: inout any ResponseBodyWriter) async throws {
         var question = question
         // Something has to go out at once: until then the reader does not know that it is connected.

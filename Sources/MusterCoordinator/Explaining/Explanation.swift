@@ -16,8 +16,8 @@ struct Explanation: Sendable {
             at: facts.at)
     }
 
-    /// What keeps the task from going on, in this order: what only a user can end, what is being done, what ends by itself,
-    /// and what ends when other transfers end.
+    /// What keeps the task from going on, in this order: what holds all of it (a pause, prerequisites, the window), what is
+    /// being done, what is missing (a worker, the sink, a URL), what ends by itself, and what ends when other transfers end.
     var waits: [ExplanationDocument.Wait] {
         guard !facts.task.state.isTerminal else { return [] }
         var waits = [fetching, finalizing].compactMap { $0 }

@@ -112,13 +112,13 @@ struct GroupFacts: Sendable {
     var lost: [Prerequisite] = []
     /// The first of its failed tasks, each with the reason.
     var failures: [(key: String, reason: String)] = []
-    /// Its files that may be pages in place of the wanted files, since no size and no digest verifies them.
+    /// Its files that may be pages in place of the wanted files; `nil` if there are none.
     var doubtful: GroupExplanationDocument.Doubtful?
     /// How many of its tasks find no room in the sink.
     var roomlessTasks: Int64 = 0
     /// The first of these tasks, each with the detail of its failure.
     var roomless: [(key: String, reason: String)] = []
-    /// The failure that most of its retried tasks have, with the origin.
+    /// The most frequent failure of its tasks that are to be tried again, with the origin.
     var retried: String?
     /// When the group may run.
     var window: Window

@@ -88,7 +88,8 @@ struct TaskFacts: Sendable {
     var sources: [ExplanationDocument.Source]
     /// The tries, the newest last.
     var attempts: [ExplanationDocument.Attempt]
-    /// Whether it has succeeded, but may be a page in place of the wanted file, since no size and no digest verifies it.
+    /// Whether it has succeeded, but its file may be a page in place of the wanted one: an earlier try refused such a page, and
+    /// no size, digest or validator tells.
     var isDoubtful = false
     /// When the first of its waiting chunks is due.
     var nextDue: Timestamp?

@@ -87,8 +87,8 @@ struct GroupRoutes: Sendable {
         return try Answer.json(removal)
     }
 
-    /// Counts what will happen to the files, and begins the removal. The count comes first: afterwards it is unknown which
-    /// task a file belongs to.
+    /// Counts what will happen to the files, and begins the removal. The count comes first: afterwards it is unknown to which
+    /// tasks and groups a file belonged.
     private func beginDeleting(_ group: String, keys: [String]? = nil) async throws -> RemovalFate? {
         let fate = try await store.removalFate(of: group, keys: keys)
         try await store.beginRemoval(of: group)

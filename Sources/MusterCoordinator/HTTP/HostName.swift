@@ -58,7 +58,8 @@ struct HostName: Hashable, Sendable {
         text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? UInt16(text) : nil
     }
 
-    /// Whether it always means the machine that asks. Names are not looked up. A name may begin with 127, too.
+    /// Whether it always means the machine that asks. Names other than `localhost` are not looked up and don't count: a name may
+    /// begin with `127.`, too.
     var isLoopback: Bool {
         text == "localhost" || text == "::1" || isIPv4 && text.hasPrefix("127.")
     }

@@ -3,9 +3,9 @@ import Synchronization
 
 /// A backend of swift-metrics that keeps counters and histograms of one coordinator, and writes them in the Prometheus text format 0.0.4.
 ///
-/// It is handed to the metrics that are made, and never bootstrapped for the whole process: tests run several coordinators in one.
+/// Each metric gets it as its factory. It is never bootstrapped for the whole process, since tests run several coordinators in one process.
 final class PrometheusRegistry: MetricsFactory {
-    /// What a name stands for: its explanation, and its samples by their labels.
+    /// A metric name's explanation, and its samples by their labels.
     private struct Family {
         var help = ""
         var counters: [String: PrometheusCounter] = [:]
@@ -87,11 +87,11 @@ final class PrometheusCounter: CounterHandler {
     func reset() { count.store(0, ordering: .relaxed) }
 }
 
-/// How often a duration was at most so long, in seconds.
+/// Counts durations by upper bounds, in seconds.
 final class PrometheusHistogram: TimerHandler, RecorderHandler {
     private static let bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-    /// By the first bound that a duration does not exceed; the last count is of those beyond all bounds.
+    /// The number of durations by the first bound that they do not exceed, the last one for those beyond all bounds; and their sum.
     private let state = Mutex((counts: [Int](repeating: 0, count: bounds.count + 1), sum: 0.0))
 
     func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1e9) }

@@ -24,8 +24,8 @@ public struct DeliverySchedule: Hashable, Sendable {
     /// How long to wait after `failures` failed tries; `nil` when the last try has failed.
     ///
     /// - Parameters:
-    ///   - retryAfter: the wait that the receiver asked for. It can only make the wait longer, by at most a day: a receiver that asks for a
-    ///     second each time would otherwise use up all tries in ten.
+    ///   - retryAfter: the wait that the receiver asked for, of which at most a day counts (`Limits.webhookRetryAfter`). It can only make the
+    ///     wait longer: a receiver that asks for a second each time would otherwise use up all tries in ten seconds.
     ///   - random: from 0 to less than 1.
     public func wait(afterFailures failures: Int, retryAfter: Duration?, random: Double) -> Duration? {
         guard failures < waits.count else { return nil }

@@ -19,7 +19,7 @@ extension FailureKind {
     public enum LimitSignal: String, Sendable, Hashable, CaseIterable {
         /// The answer has nothing to do with a limit.
         case none
-        /// Some origins limit in this way; it counts only if other sessions of the fleet use the same origin.
+        /// Some origins limit in this way; it counts only if other connections of the fleet to the same origin are in use.
         case possible
         /// The answer names a limit, or was seen to be caused by a limit (adr/0033).
         case certain
@@ -102,7 +102,7 @@ extension FailureKind {
     /// What a failure of this kind says about the origin's limits (row 24). `status` is that of the answer, for kinds that stand for
     /// several statuses; `nil` when there was no answer.
     public func limitSignal(status: Int?) -> LimitSignal {
-        // A redirect leads to another origin.
+        // A redirect leads to another origin, so it says nothing about the limits of this one.
         if let status, (300..<400).contains(status) { return .none }
         return row.limiting.includes(status) ? row.signal : .none
     }

@@ -58,8 +58,8 @@ extension FailureKind {
         }
     }
 
-    /// Whether a status is worth another try (rows 24 to 27): 429 limits, 408, 425 and 5xx are transient, and so may be the page of a 200.
-    /// A 400, 403 or 404 may be a limit too, which the origin shows (`limitSignal`).
+    /// Whether a status is worth another try (rows 24 to 27): 429 is a limit; 408, 425 and 5xx except 501 and 505 are transient, and so may
+    /// be the page of a 200. A 400, 403 or 404 may be a limit too, which shows only from the origin's other answers (`limitSignal`).
     public static func isTransient(status: Int) -> Bool {
         switch status {
         case 200, 408, 425, 429: true

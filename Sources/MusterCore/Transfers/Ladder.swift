@@ -44,7 +44,7 @@ public struct Ladder: Hashable, Sendable {
     public struct Situation: Hashable, Sendable {
         /// Whether the request had a Range.
         public var hasRange: Bool
-        /// Whether no session holds or knows anything of the content version, so that the lease may start the version over on its own.
+        /// Whether nothing of the content version is stored or known anywhere, so that the lease may start the version over on its own.
         public var isUntouched: Bool
         /// Whether the version has accepted a 206: then a refusal does not mean that ranges don't work.
         public var hasServedRange: Bool
@@ -81,7 +81,7 @@ public struct Ladder: Hashable, Sendable {
         case ask
         /// Look whether a plain GET is served, and report it by `looked()`: the bytes of the version would be given up for it.
         case look
-        /// Other workers have bytes of the version, or may fetch some: the version starts over on a lower rung.
+        /// Bytes of the version are stored, or other leases may fetch some: the coordinator starts the version over on a lower rung.
         case startOver(String, on: Rung)
         /// No rung is left, or the failure has nothing to do with the way of asking.
         case fail(FailureKind, String, retryAfter: Int64?)

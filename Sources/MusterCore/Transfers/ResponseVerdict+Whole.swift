@@ -24,7 +24,7 @@ extension ResponseVerdict {
         if let asked = question.range {
             // Row 10; RFC 9110 §13.1.5: no stated value differs, and yet the condition failed.
             if question.conditional { return .askUnconditionally }
-            // Row 1: a whole body belongs at offset 0, and never into a part to which other sessions write ranges.
+            // Row 1: a whole body belongs at offset 0, and never into a part file to which other leases write ranges.
             guard isRest || asked.start == 0 && !question.planned else {
                 return .descend("the origin ignores Range", to: .stream)
             }

@@ -16,7 +16,7 @@
 public enum ResponseVerdict: Hashable, Sendable {
     /// Write the body.
     case accept(AcceptedBody)
-    /// Ask again without If-Range: the condition failed although nothing changed (row 10).
+    /// Ask again without If-Range: the condition failed although nothing changed (row 10), or it alone may be refused (row 22a).
     case askUnconditionally
     /// Ask again without If-None-Match and If-Modified-Since: the answer does not tell whether the content is still that of the held file
     /// which the question named.

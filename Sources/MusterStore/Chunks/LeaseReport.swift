@@ -62,8 +62,8 @@ public enum LeaseReport {
         public let lease: LeaseName
         /// CRC32C of the whole chunk.
         public let crc: UInt32
-        /// The end of the chunk as its holder knew it: the holder may not have heard that the chunk may end later. `nil` if
-        /// the holder was not asked to shrink it.
+        /// The end of the chunk as its holder knew it: the holder may not have heard that the chunk may end later
+        /// (adr/0037). `nil` if the report has no durable prefix, as for a purge.
         public let end: Int64?
         /// The result for the file that a purge had to delete.
         public let removed: RemovedFile?

@@ -24,7 +24,8 @@ extension Store {
             """, waking: [.work, .events])
     }
 
-    /// The number of tries without progress that end the failed task, and the longest pause between two tries.
+    /// The number of tries without progress after which the task of a failed lease fails, and the longest pause between two
+    /// tries.
     private func bounds(of report: LeaseReport.Failed) -> (attempts: Int32, backoff: Duration) {
         guard policy.waitsForRoom, report.kind == .noSpace else {
             let isToldSoon = report.kind == .timeout || report.kind == .noPermission

@@ -13,7 +13,7 @@ public struct SubscriptionRecord: Sendable {
     public let types: [String]
     /// Whether anything is posted.
     public let isEnabled: Bool
-    /// Why the receiver disabled the subscription; `nil` if it didn't.
+    /// Why Muster disabled the subscription: its receiver said that it is gone. `nil` if Muster did not disable it.
     public let disabledReason: String?
     /// Until when deliveries are also signed with the previous secret; `nil` if they are not.
     public let previousUntil: Timestamp?

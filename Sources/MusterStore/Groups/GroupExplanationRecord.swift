@@ -103,7 +103,7 @@ public struct GroupExplanationRecord: Sendable {
         public var first: [Failure] = []
     }
 
-    /// Finished files that may be pages in place of the files, where nothing tells (`TaskRecord.isDoubtful`).
+    /// Succeeded tasks whose content may be a page in the place of the file, where nothing tells (`TaskRecord.isDoubtful`).
     public struct Doubtful: Hashable, Sendable {
         /// How many there are.
         public var tasks: Int64 = 0

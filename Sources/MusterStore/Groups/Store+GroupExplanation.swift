@@ -28,7 +28,7 @@ extension Store {
         ).map(GroupExplanationRecord.Failure.init)
     }
 
-    /// The files of a group that may be pages in place of the files, where nothing tells.
+    /// The succeeded tasks of a group whose content may be a page in the place of the file, where nothing tells.
     private func doubtful(in group: GroupID) async throws -> GroupExplanationRecord.Doubtful {
         let rows = try await query(
             """

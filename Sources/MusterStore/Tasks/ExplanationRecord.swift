@@ -145,7 +145,7 @@ public struct ExplanationRecord: Sendable {
 
     /// The task.
     public let task: TaskRecord
-    /// Whether the file may be a page in place of the file, and nothing tells (`TaskRecord.isDoubtful`).
+    /// Whether the stored content may be a page in the place of the file, and nothing tells (`TaskRecord.isDoubtful`).
     public let isDoubtful: Bool
     /// When the task fails unless it is done; `nil` if it has no deadline.
     public let deadlineAt: Timestamp?

@@ -81,8 +81,8 @@ public struct TaskRecord: Sendable {
     public let deadlineAt: Timestamp?
     /// The names of the task's own request options. Their values may be secrets.
     public let optionNames: [String]
-    /// The sum of the speeds of its present leases in bytes per second, each since its grant. Leases under which nothing
-    /// has come for 20 seconds don't count.
+    /// The recent speed of its present leases together, in bytes per second, and no more than its group may have now.
+    /// Leases under which nothing has come for ten seconds, and those of silent workers, don't count.
     public let bytesPerSecond: Int64
     /// The minimum number of seconds that it still takes, if it is being fetched: its slowest lease needs them, or one of
     /// its chunks can't be leased before. `nil` if unknown.
@@ -116,9 +116,9 @@ public struct TaskRecord: Sendable {
             AND (\(tries) > 0 OR \(secondsToTry) > 0 OR NOT EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id)))
         """
 
-    /// Whether the task has succeeded with content that an earlier try refused as a page, and nothing tells whether it is
-    /// the file: nothing is known of the file beforehand, its origin states nothing that tells versions apart, and the
-    /// refused content was about as large (range contract, row 27).
+    /// Whether the task has succeeded with content like that which an earlier try refused as a page, and nothing tells
+    /// whether it is the file: nothing is known of the file beforehand, its origin states nothing that tells versions apart,
+    /// and the refused content was about as large, within a factor of 8 (range contract, row 27).
     static let isDoubtful: SQL = """
         (t.state = 'succeeded' AND t.expected_size IS NULL AND t.expected_digests IS NULL AND t.stated_digests IS NULL
             AND t.etag IS NULL AND t.last_modified IS NULL AND EXISTS (
@@ -133,7 +133,8 @@ public struct TaskRecord: Sendable {
             WHERE s.task_id = t.id AND s.ordinal = t.failure_source))
         """
 
-    /// Seconds for which an outage still counts no tries; NULL if there is no outage, or if it has lasted longer.
+    /// Seconds for which an outage does not yet fail the task, whatever the number of tries (`tried_until`); NULL if there is
+    /// no outage, or if it has lasted longer.
     private static let onForSeconds: SQL = """
         (SELECT ceil(extract(epoch FROM u.moment - statement_timestamp()))::bigint
             FROM sources s, LATERAL (SELECT tried_until(coalesce(s.fresh_origin_id, s.origin_id)) AS moment) AS u

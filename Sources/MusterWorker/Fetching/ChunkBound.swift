@@ -107,7 +107,7 @@ final class ChunkBound: Sendable {
         }
     }
     /// The bytes that a request which may be the only one still gets, until it is known whether the origin serves the rest to another request. A fast request
-    /// gets none: so many bytes are not worth that.
+    /// gets none: it would bring too many bytes in that time.
     private func bytesToKeep(_ state: State) -> Int64 {
         guard mayBeOnly, let speed = speed(state), speed < Self.fast else { return 0 }
         return speed * Self.secondsToKeep

@@ -6,7 +6,7 @@ import MusterCurl
 extension FetchJob {
     /// All bytes are written: makes the chunk durable, or puts the whole file in place.
     func complete(_ plan: FetchPlan, _ writer: ChunkWriter) async -> JobEnding {
-        // While the lease still has its connection.
+        // Comes first, while the lease still has its connection.
         await seeWhetherServedAgain(plan)
         let prefix = writer.prefix
         let learned = plan.isWorthTellingAtOnce && !plan.isCoded ? nil : plan.learned

@@ -6,7 +6,7 @@ import MusterCurl
 enum Turns: Sendable, Hashable {
     /// A witness was served this many times, each time after a refusal of the file, and the file was refused again since.
     case taken(Int)
-    /// A witness was served for the time of this number, and the file is asked for again.
+    /// A witness was served since the last refusal, which makes this many times, and the file is being asked for again.
     case begun(Int)
     /// It is decided, or can't be.
     case over(isLimit: Bool?)
@@ -85,7 +85,7 @@ extension FetchJob {
                 return nil
             }
             plan.turns = .begun(count + 1)
-            // The place that was free for the witness may not be free before a moment later: the pauses differ.
+            // The place that was free for the witness may be free again only a moment later: the pauses differ.
             try? await Task.sleep(for: Self.pause * (count % 3))
             return .again
         case .refused:
@@ -143,7 +143,7 @@ extension FetchJob {
         context.witnesses.turns(of: address, status: status, isBusy: context.conduct.isBusy(origin))
     }
 
-    /// The testimony of a witness. If one turn is enough, jobs share it, if it was asked for after the refusal.
+    /// The testimony of a witness. Where one turn is enough, jobs share a testimony that was asked for after the refusal.
     private func testimony(
         of witness: OriginWitnesses.Witness, for address: SourceURL, status: Int, after refused: Int
     ) async -> Examination.Testimony {

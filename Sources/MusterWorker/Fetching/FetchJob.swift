@@ -166,7 +166,7 @@ struct FetchJob: Sendable {
         }
         if let end = control.bound.agreedEnd {
             plan.setEnd(to: end)
-            // However the cut transfer ended, and whatever it would have said about the rest.
+            // The chunk is complete, however the transfer ended that was cut for this, and whatever it would have said about the rest.
             if writer.offset >= end, control.wish == .work, writer.failure == nil { return .complete }
         }
         if isBeyondEnd, control.wish == .work {

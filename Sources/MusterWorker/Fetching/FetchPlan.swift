@@ -32,7 +32,7 @@ struct FetchPlan: Sendable {
     var claimedSize: Int64?
     /// The last whole read whose end is not proved, the number of such reads, and the most bytes of one of them (row 14).
     private(set) var unproven: (read: DurablePrefix, count: Int, longest: Int64)?
-    /// Whether the stated total is exactly the end of the part that was asked for: some origins state the part's end (row 2). A request beyond it decides.
+    /// Whether the stated total is exactly the end of the part that was asked for: some origins state the part's end (row 2). One request beyond it decides.
     var doubtsEnd = false
     /// The manner of asking, besides the rung.
     var manner = Manner()

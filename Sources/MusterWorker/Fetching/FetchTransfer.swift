@@ -38,14 +38,14 @@ final class FetchTransfer: TransferHandler {
         var skipped: Int64 { if case .judged(.accept(let body)) = judgement { body.skipped } else { 0 } }
 
         /// Whether the origin said that the file is there, whether or not it sent it; `nil` where the answer says nothing about that.
-        /// A failed transfer counts as `false`.
+        /// A failed transfer counts as `false`, unless its head was accepted.
         var tellsOfFile: Bool? {
             if case .standing = judgement { return true }
             if wasAccepted || head?.status == 304 { return true }
             return if case .failed = outcome { false } else { head.map { $0.status < 400 ? nil : false } ?? nil }
         }
 
-        /// Whether what came may be the rest of an earlier answer on a reused connection (range contract, row 28).
+        /// Whether what came instead of a head may be the rest of an earlier answer on a reused connection (range contract, row 28).
         var isOfOtherAnswer: Bool {
             guard head == nil, case .failed(let error, let statistics) = outcome else { return false }
             return error.isOfOtherAnswer(statistics)
@@ -249,7 +249,7 @@ final class FetchTransfer: TransferHandler {
             let silences = offset - before.offset < max(1, least) ? before.silences + 1 : 0
             state.slowness = (offset, silences)
             if silences >= FetchPlan.shortPatience * times { return (true, true) }
-            // Slow parts of a larger file come several at a time.
+            // Slow parts of a larger file come several at a time: one is given up for a plain GET only after a silence. No body is that has brought much.
             let isWorthIt =
                 (state.plan.isWholeFile || silences > 0)
                 && offset - (question.range?.start ?? 0) <= Ladder.mostToDoubt

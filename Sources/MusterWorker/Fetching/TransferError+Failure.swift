@@ -22,7 +22,7 @@ extension TransferError {
 }
 
 extension TransferError {
-    /// Whether what came may be the rest of an earlier answer on a reused connection (range contract, row 28).
+    /// Whether what came instead of a head may be the rest of an earlier answer on a reused connection (range contract, row 28).
     func isOfOtherAnswer(_ statistics: TransferStatistics) -> Bool {
         if case .protocolViolation = self { statistics.connectionReused } else { false }
     }

@@ -22,7 +22,7 @@ enum LeasePhase: Sendable {
 struct HeldLease: Sendable {
     let kind: LeaseKind
     let sink: String
-    /// Its lane; `nil` for work that uses no connection.
+    /// Its lane: the connection that it uses after the leases before it; `nil` for work that uses none.
     let lane: Int64?
     /// The origin that it leads to.
     let origin: String?
@@ -116,7 +116,7 @@ struct LeaseTable: Sendable {
 
     mutating func move(_ name: LeaseName, to phase: LeasePhase) {
         guard let before = leases[name]?.phase else { return }
-        // Counted up before down, so that its lane is not removed in between.
+        // Counted up before down, so that its lane is not removed in between and keeps its seat.
         count(phase, name, by: 1)
         count(before, name, by: -1)
         if case .queued = before { queue.removeAll { $0 == name } }

@@ -20,7 +20,8 @@ enum MachineEffect: Sendable, Hashable {
     case suspendWriting
     /// The trust was renewed after it had ended.
     case resumeWriting
-    /// Work on a lease, after the leases before it in its lane; ends as `job(_, .ended)`.
+    /// Work on a lease, on the same seat as the leases before it in its lane, whose connection it finds there; ends as
+    /// `job(_, .ended)`.
     case start(LeaseDocument, seat: Int?)
     /// Make durable what is there and end the job as `released`.
     case release(LeaseName)

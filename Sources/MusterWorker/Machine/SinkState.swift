@@ -7,7 +7,7 @@ struct SinkState: Sendable {
     enum Health: Sendable, Hashable {
         /// It can be written. `probes` is the backoff that it had before `since`. Exits: `parked`.
         case well(probes: Int, since: Int64)
-        /// This worker has no leases of it but purges; it is tried again at `probeAt`. Exits: `probing`.
+        /// This worker takes no leases of it, but purges if it is full; it is tried again at `probeAt`. Exits: `probing`.
         case parked(SinkTrouble, probes: Int, probeAt: Int64)
         /// It is being tried. Exits: `well`, `parked`.
         case probing(SinkTrouble, probes: Int)
@@ -49,7 +49,7 @@ struct SinkState: Sendable {
         }
     }
 
-    /// When it is tried again, or looked at.
+    /// When it is tried again or checked next; `nil` if neither is planned.
     var probeDeadline: Int64? {
         switch (health, watch) {
         case (.parked(_, _, let probeAt), _): probeAt

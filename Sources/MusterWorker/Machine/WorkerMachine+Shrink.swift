@@ -2,7 +2,7 @@ import MusterAPI
 import MusterCore
 
 // A chunk whose holder is slow gives its tail to another worker. Once the new end is settled, nothing is written at or beyond it; only then is it reported.
-// The reported end may lie behind the one that was asked for, and is the old end when it is too late.
+// The reported end may lie beyond the one that was asked for, and is the old end when it is too late.
 //
 // If other sessions are refused the tail, it is given back, as long as the chunk has not reached its new end (adr/0037).
 extension WorkerMachine {

@@ -42,7 +42,7 @@ final class BudgetBook: Sendable {
         return named.compactMap { $0 } + (own.map { [$0] } ?? [])
     }
 
-    /// The work on a lease is over.
+    /// Notes that the work on a lease is over.
     func leave(_ lease: LeaseDocument) {
         entries.withLock { entries in
             for name in lease.budgetNames {

@@ -8,7 +8,7 @@ struct ContentScan {
 
     /// What was computed.
     struct Findings: Hashable {
-        /// The chunks whose checksums are wrong; not always all of them if the scan ends with the first.
+        /// The chunks whose checksums are wrong; at least one of them, but not always all, if the scan ends with the first.
         let wrong: [ByteRange]
         /// The digests, if nothing is wrong with the chunks.
         let digests: [ContentDigest]

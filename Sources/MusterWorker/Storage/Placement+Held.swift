@@ -82,7 +82,7 @@ extension Placement {
             guard let now = try status(of: order.copy), now.isUnchanged(since: file.status) else {
                 return useless("\(path) is being changed", order)
             }
-            // The file has not changed since everything was synced, so it is durable.
+            // Durable only if everything was synced, and the file is as it was before that sync.
             let isDurable = isSynchronized && standing[path].map { file.status.isUnchanged(since: $0) } ?? false
             try settleData(file, order, isSynchronized: isDurable)
             mark(file, order)

@@ -110,7 +110,7 @@ final class OriginConduct: Sendable {
         }
     }
 
-    /// How long after its last answer an origin counts as serving, in nanoseconds: limits are set for so many seconds. A refusal with a status that tells of
+    /// How long after its last answer an origin counts as serving, in nanoseconds: limits are set for about that long. A refusal with a status that tells of
     /// shorter limits shortens this.
     static let servingMemory: Int64 = 8_000_000_000
     /// How long a silence is remembered, in nanoseconds.
@@ -229,7 +229,7 @@ final class OriginConduct: Sendable {
         return state.withLock { $0.isServing(origin, since: moment - min(Self.servingMemory, limit)) }
     }
 
-    /// The origin refused credentials that were sent unasked, and wants them by Digest (RFC 7616).
+    /// Notes that the origin refused credentials that were sent unasked, and wants them by Digest (RFC 7616).
     func challenged(by origin: String) {
         state.withLock { $0.challenging.note((), of: origin) }
     }
@@ -297,7 +297,7 @@ final class OriginConduct: Sendable {
         state.withLock { $0.lingering.value(of: origin, at: 0) } != nil
     }
 
-    /// The origin did not answer in time.
+    /// Notes that the origin did not answer in time.
     func silent(_ origin: String) {
         let until = now() + Self.silenceMemory
         state.withLock { $0.silent.note((), of: origin, until: until) }
@@ -321,13 +321,13 @@ final class OriginConduct: Sendable {
         return state.withLock { $0.silent.value(of: origin, at: moment) } != nil
     }
 
-    /// A path has contradicted a rung.
+    /// Notes that the path of a source has contradicted a rung.
     func contradicted(_ rung: Rung, by source: SourceURL) {
         let moment = now()
         state.withLock { $0.rungs.contradicted(rung, by: source.path, of: source.origin, now: moment) }
     }
 
-    /// A path was served on a rung.
+    /// Notes that the origin has served a path on a rung.
     func served(_ rung: Rung, by origin: String) {
         state.withLock { $0.rungs.served(rung, by: origin) }
     }

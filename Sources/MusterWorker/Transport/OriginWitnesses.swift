@@ -60,8 +60,8 @@ final class OriginWitnesses: Sendable {
     static let noHTTP = 1
     /// How often a witness has to be served between two refusals of a file.
     static let turns = 6
-    /// The same once files of the origin have taken ``turnsToBelieve``: while others are served, whose connections may be the ones too many, and while none
-    /// are served.
+    /// The same once files of the origin have taken ``turnsToBelieve``: `fewTurns` while others are served, whose connections may be the ones too many, and
+    /// `oneTurn` while none are served.
     static let fewTurns = 2
     static let oneTurn = 1
     /// After this many turns of all files, few turns of each file are enough.

@@ -22,7 +22,7 @@ public struct SecretGrants: Sendable, Hashable {
     /// No grant at all.
     public init() {}
 
-    /// Grants what a secret refers to, for options that a user gives for requests of its own.
+    /// Grants what a secret refers to, for options that a user gives for the user's own requests.
     public mutating func add(_ secret: Secret) {
         switch secret.form {
         case .value: break

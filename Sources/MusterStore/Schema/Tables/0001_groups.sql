@@ -9,7 +9,7 @@
 -- inserts the row (Verbs/incarnation.sql), so that copies of an unused database do not share an id (adr/0026).
 CREATE TABLE installation (
     id          uuid NOT NULL DEFAULT gen_random_uuid(),     -- made with the first use, never changed
-    incarnation text,                                        -- its `database_incarnation` at the last start; NULL: not used yet
+    incarnation text,                                        -- its `database_incarnation` at its last use; NULL: not used yet
     log         uuid NOT NULL DEFAULT gen_random_uuid(),     -- names the log of events; new in each incarnation
     event_mark  text NOT NULL DEFAULT '',                    -- suffix of the ids of events of this incarnation; empty in the first one
     is_one      boolean PRIMARY KEY DEFAULT true,            -- always true: keeps the table at one row
@@ -152,7 +152,7 @@ CREATE TABLE origins (
     refusals         double precision NOT NULL DEFAULT 0,    -- a decaying counter of refusals that may be limits, as of refused_at
     refused_at       timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when that counter was last updated
     refused_epoch    bigint,                                 -- the newest fencing token at refused_at: older leases were requested beside others
-    limits_with      integer[] NOT NULL DEFAULT '{}',        -- statuses (200 for a page, 400, 403, 404) that refused files which it served before or later
+    limits_with      integer[] NOT NULL DEFAULT '{}',        -- statuses (200 for a page, 400, 403, 404) of refused files that were served before or later
     refuses_with     integer[] NOT NULL DEFAULT '{}',        -- the statuses with which it refused files for good, each at most three times
     CONSTRAINT origins_learned_is_dated CHECK ((learned IS NULL) = (learned_at IS NULL))
 ) WITH (fillfactor = 50);

@@ -142,8 +142,8 @@ CREATE TABLE leases (
     granted_at      timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was granted
     progress_at     timestamptz NOT NULL DEFAULT statement_timestamp(),   -- its last report of progress
     rate_bytes      double precision NOT NULL DEFAULT 0,     -- a decaying counter of its bytes, as of progress_at
-    -- The offset at which its holder is asked to end it. If equal to `last`, the holder may keep the whole chunk (adr/0037). NULL: not asked, or
-    -- answered.
+    -- The offset at which its holder is asked to end it. If equal to `last`, a part was given back to the chunk: the holder may go on to there
+    -- (adr/0037). NULL: not asked, or answered.
     shrink_to       bigint,
     shrink_asked_at timestamptz,                             -- when the holder was last asked; infinity: it is asked no more (adr/0037)
     shrink_asks     smallint NOT NULL DEFAULT 0,             -- how often
@@ -277,7 +277,7 @@ CREATE TYPE failure AS (
     random       double precision,                           -- within [0, 1): sets the jitter
     max_attempts integer,                                    -- number of tries without progress after which a task fails
     unreached_attempts integer,                              -- the same if no peer was reached and the origin has not served lately; NULL: one was reached
-    is_unanswered boolean,                                   -- whether the connection ended before an answer, and nothing else came from the origin
+    is_unanswered boolean,                                   -- whether the connection ended before an answer, while its worker fetched nothing else there
     maximum_ms   bigint,                                     -- the longest backoff
     base_ms      bigint,                                     -- the first backoff
     first_chunk  bigint,                                     -- the size of a first chunk, in bytes

@@ -155,7 +155,7 @@ DECLARE
     v_most integer := most_attempts(l, v_attempts, f);
     v_next integer;
     v_wait interval;
-    v_keeps boolean := t.planned AND (l.first > 0 OR NOT has_little(l.chunk_id, 1));   -- a response without a body may have planned the version
+    v_keeps boolean := t.planned AND (l.first > 0 OR NOT has_little(l.chunk_id, 1));   -- a response of which no byte came may have planned the version
 BEGIN
     -- A try during an outage, or while a limit may pass, is not counted when it would be the last one.
     IF v_most > f.max_attempts OR v_attempts >= v_most AND v_counts IS NOT NULL AND may_pass(l, f) THEN v_attempts := v_before; END IF;
@@ -236,8 +236,8 @@ END
 $$;
 
 -- The representation has changed. After max_restarts versions the task fails, without the bytes of any version. The fourth version is fetched by a
--- plain GET: content that changes faster than its chunks come is then taken as it is. The fifth waits: servers that are updated one by one change
--- often.
+-- plain GET, and so is the last one if fewer are allowed: content that changes faster than its chunks come is then taken as it is. The fifth and
+-- later ones wait (2 s, 4 s, 8 s): servers that are updated one by one change often.
 CREATE FUNCTION accept_change(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN

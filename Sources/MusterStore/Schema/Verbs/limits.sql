@@ -189,8 +189,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Pauses an origin that refuses because of too much though nothing else is requested there: it has a limit over some seconds, and may count refused
--- requests too. The pause is a third of the time in which it has served nothing, between 0.2 s and ten seconds, and ends when the refusal can be no
--- limit any more. The caller has locked the origin.
+-- requests too. The pause is a third of the time in which it has served nothing, between 0.2 s and ten seconds, and ends no later than the time from
+-- which the refusal can be no limit any more. The caller has locked the origin.
 CREATE FUNCTION leave_alone(p_origin bigint, f failure) RETURNS void
 LANGUAGE sql AS $$
     UPDATE origins o SET not_before = u.until, try_at = u.until
@@ -235,8 +235,8 @@ $$;
 CREATE FUNCTION may_be_limit(o origins, l leases, t tasks, f failure, p_is_shared boolean) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
-    -- Bounds the failures of a source: as many as the allowance can be halved, after two seconds in which it is not, whatever counts as a try. Where
-    -- others are served, an origin may still count requests that have just ended.
+    -- v_is_new bounds the failures of a source, whichever of them count as tries: the allowance can be halved that often, after two seconds in which
+    -- it is not. The bound is higher if other files are served: the origin may still count requests that have just ended.
     v_serves boolean := recent_answers(o) > 0.2;
     v_is_new boolean := (
         SELECT s.failures < CASE WHEN v_serves THEN 16 WHEN f.kind = 'network' AND served_beside(l) = 0 THEN 3 ELSE 9 END

@@ -142,8 +142,8 @@ BEGIN
 END
 $$;
 
--- There is no room for the size that a source states: the next source is asked at once, since it may state another size. It does not go back to the
--- skipped sources as long as it states no size itself. Returns NULL after the last source: from then on all sources are asked again.
+-- There is no room for the size that a source states: the next source is asked at once, since it may state another size. The task does not go
+-- back to the skipped sources as long as the next one states no size. Returns NULL after the last source: from then on all sources are asked again.
 CREATE FUNCTION ask_for_size(l leases, t tasks, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

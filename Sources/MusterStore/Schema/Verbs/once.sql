@@ -16,9 +16,9 @@ LANGUAGE sql AS $$
 $$;
 
 -- Makes trials for leases that have taken p_age and bring a file slowly (`slow_leases`): beside one lease of each origin a plain GET is made, for
--- some of the file's first bytes. If these come at once, its holder asks so instead, or the file begins anew at the other source (range contract,
--- "The ladder"). The running request goes on meanwhile: its origin may serve no other (row 22). To be called more often than p_age. Returns how many
--- trials are made.
+-- some of the file's first bytes. If these come at once, the lease's holder goes on with a plain GET, or the file begins anew at the other source
+-- (range contract, "The ladder"). The running request goes on meanwhile: its origin may serve no other (row 22). To be called more often than p_age.
+-- Returns how many trials are made.
 CREATE FUNCTION try_slow_origins(p_age interval) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -77,7 +77,8 @@ $$;
 
 -- The number of tries without progress after which a task fails. Fewer are enough if no peer was reached, but not at an origin that has served
 -- lately: that is an outage, and no wrong name. For a proxy that has brought the group nothing yet, earlier service of the origin tells nothing.
--- Whatever the number of tries, a task is not given up before an outage has lasted for a while, or while connections stay unanswered.
+-- Whatever the number of tries, a task is not given up before an outage has lasted for a while (`tried_until`). Connections that end without an
+-- answer count like refused ones in this.
 CREATE FUNCTION most_attempts(l leases, p_attempts integer, f failure) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 BEGIN

@@ -15,8 +15,8 @@ END
 $$;
 
 -- Handles the refusal of a URL that worked before, or of any URL if the group has a resolver. The lease comes back without a try being counted, and
--- the outcome is returned; NULL if the refusal is a failure like any other: it is none of these, or the URL was renewed so often without progress
--- that nothing is gained (I12).
+-- the outcome is returned; NULL if the refusal is a failure like any other: the URL is none of these, or it was renewed so often without progress
+-- that nothing is gained: once without a resolver, f.max_attempts times with one (I12).
 CREATE FUNCTION renew_source(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,8 +1,9 @@
 -- Reuse of files that a sink has already (adr/0013): a task for the same content as one that has succeeded asks the origin whether the file is
 -- unchanged, and gets the file. A task for the same content as one that is being fetched waits for that file.
 
--- A hash of what tasks must have in common to share a file: the sink, the first source, and whether codings are taken off. NULL if a resolver decides
--- on the URLs, or the origin on the names. It is a hash: a caller that finds tasks by it compares these values too.
+-- A hash of what tasks must have in common to share a file: the sink, the first source, and whether codings are taken off. NULL if the group
+-- does not reuse files, a resolver decides on the URLs, or the origin on the names. It is a hash: a caller that finds tasks by it compares these
+-- values too.
 CREATE FUNCTION reuse_key(g groups, p_url text, p_options jsonb) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE

@@ -208,7 +208,7 @@ BEGIN
         WHERE s.moves < 3 AND s.age >= p_age / 3 AND s.bytes_left > s.speed * extract(epoch FROM p_age)
             AND (o.serves_again OR t.mirrors > 1 OR s.first > 0 OR s.last < t.size)
     ), sibling AS (
-        -- The median of all leases that get on, the slow lease included: one of three more does not move it much.
+        -- The median of all leases that get on, the slow lease included: beside at least two others, it does not move the median much.
         SELECT task_id, count(*) AS count, percentile_cont(0.5) WITHIN GROUP (ORDER BY speed) AS median
         FROM speed WHERE speed > 0 AND EXISTS (SELECT 1 FROM slow) GROUP BY 1
     ), neighbour AS (

@@ -81,7 +81,7 @@ BEGIN
 END
 $$;
 
--- Keeps a verb on a whole group until the sweep can lock the group. It replaces an earlier wish only if it is as strong.
+-- Keeps a verb on a whole group until the sweep can lock the group. It replaces an earlier wish only if it is at least as strong.
 CREATE FUNCTION keep_wish(p_group bigint, p_verb text) RETURNS void
 LANGUAGE sql
 SET lock_timeout = '1s'

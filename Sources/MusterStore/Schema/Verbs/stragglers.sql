@@ -130,8 +130,8 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- Asks the holder of a chunk to end it where it and a helper of typical speed would be through at the same time. A lease that brings all of a file is
--- to end a chunk (`tile_of`) from where it is; p_places are idle. A holder that needs more than 8 s for p_unit goes by a sixteenth of that, since the
--- others wait for what it keeps.
+-- to end with the tile (`tile_of`) that it is in; p_places are idle. A holder that needs more than 8 s for p_unit goes by a sixteenth of that, since
+-- the others wait for what it keeps.
 CREATE FUNCTION ask_to_shrink(
     p_chunk bigint, p_place bigint, p_speed double precision, p_typical double precision, p_unit bigint, p_minimum bigint, p_places integer
 ) RETURNS void
