@@ -91,7 +91,7 @@ let package = Package(
         // The outside world, one target each.
         library("MusterCurl", ["CLibcurl", "MusterSystem", system]),
         library("MusterPostgres", ["CLibpq", "MusterSystem", logging, serviceLifecycle, system]),
-        library("MusterEmbeddedPostgres", [logging, subprocess, system]),
+        library("MusterEmbeddedPostgres", ["MusterSystem", logging, subprocess, system]),
 
         // The coordinator never imports curl, the worker never imports the store.
         library(
@@ -126,8 +126,9 @@ let package = Package(
         library(
             "MusterCommandLine",
             [
-                "MusterAPI", "MusterCoordinator", "MusterCore", "MusterCurl", "MusterEmbeddedPostgres", "MusterWorker",
-                argumentParser, configuration, crypto, logging, serviceLifecycle, subprocess, system, unixSignals,
+                "MusterAPI", "MusterCoordinator", "MusterCore", "MusterCurl", "MusterEmbeddedPostgres", "MusterSystem",
+                "MusterWorker", argumentParser, configuration, crypto, logging, serviceLifecycle, subprocess, system,
+                unixSignals,
             ]),
         .executableTarget(name: "muster", dependencies: ["MusterCommandLine"], swiftSettings: settings),
 
@@ -172,7 +173,8 @@ let package = Package(
         tests(
             "MusterCommandLine",
             [
-                "MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", argumentParser, subprocess, system,
+                "MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", "MusterSystem", argumentParser,
+                subprocess, system,
             ]),
         tests("MusterBench", ["muster-bench", "MusterTestSupport", system]),
         tests("MusterEndToEnd", ["MusterAPI", "MusterCore", "MusterTestSupport", "MusterWorker", logging, system]),

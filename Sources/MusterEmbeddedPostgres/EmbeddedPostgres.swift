@@ -1,5 +1,6 @@
 import Glibc
 public import Logging
+import MusterSystem
 public import SystemPackage
 
 /// A private PostgreSQL: a cluster in a state directory, and a server that lives as long as this process.

@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import MusterSystem
 import SystemPackage
 
 /// A cluster that is ready for its server, under the locks.

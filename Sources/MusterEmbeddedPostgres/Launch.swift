@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import MusterSystem
 import SystemPackage
 
 /// One attempt to get a running server for a state directory.
@@ -48,12 +49,12 @@ struct Launch: Sendable {
         // has not executed its program yet.
         let deadline = ContinuousClock.now + .seconds(1)
         while true {
-            if let lock = try FileLock.acquire(location.ownerLock) {
-                try lock.sign(location.ownerLock)
+            if let lock = try PrivateFiles.lock(location.ownerLock) {
+                lock.sign()
                 return lock
             }
             guard ContinuousClock.now < deadline else {
-                let holder = try FileLock.signature(location.ownerLock)
+                let holder = FileLock.signature(location.ownerLock)
                 throw EmbeddedPostgresError.inUse(stateDirectory: stateDirectory, processID: holder)
             }
             try await Task.sleep(for: Self.pollInterval)
@@ -103,7 +104,7 @@ struct Launch: Sendable {
         _ location: ClusterLocation, _ account: ServerAccount, deadline: ContinuousClock.Instant
     ) async throws -> FileLock {
         while true {
-            if let lock = try FileLock.acquire(location.supervisionLock) { return lock }
+            if let lock = try PrivateFiles.lock(location.supervisionLock) { return lock }
             guard ContinuousClock.now < deadline else {
                 throw EmbeddedPostgresError.predecessorRunning(
                     try await predecessor(of: location, account), log: location.logTail())

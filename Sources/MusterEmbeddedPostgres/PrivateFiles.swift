@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import MusterSystem
 import SystemPackage
 
 /// The few file operations of this module, each reporting its path and errno.
@@ -155,6 +156,13 @@ enum PrivateFiles {
             }
         }
         try rename(temporary, to: path)
+    }
+
+    /// Locks a file, which is made if it is missing; nil if it is locked already.
+    static func lock(_ path: FilePath) throws -> FileLock? {
+        try perform("lock", path) {
+            try FileLock.acquire(path, permissions: [.ownerReadWrite, .groupRead, .otherRead])
+        }
     }
 
     /// The last `limit` bytes of a file as text; nil when there is no such file.

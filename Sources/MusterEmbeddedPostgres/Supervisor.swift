@@ -1,4 +1,5 @@
 import Glibc
+import MusterSystem
 import Subprocess
 import Synchronization
 import SystemPackage

@@ -1,57 +1,24 @@
 import Glibc
 import MusterEmbeddedPostgres
+import MusterSystem
 import SystemPackage
 
 /// Keeps a second process out of a state directory. The lock is gone as soon as this process is, however it ends.
-final class DirectoryLock: Sendable {
-    private let descriptor: FileDescriptor
-
-    private init(_ descriptor: FileDescriptor) {
-        self.descriptor = descriptor
-    }
-
-    deinit {
-        // No written data depends on the close.
-        try? descriptor.close()
-    }
-
-    /// The id of the process that has locked the directory; `nil` where it has not been written, as on a full disk.
-    private var owner: Int32? {
-        var text = [UInt8](repeating: 0, count: 16)
-        guard let count = try? text.withUnsafeMutableBytes({ try descriptor.read(fromAbsoluteOffset: 0, into: $0) })
-        else { return nil }
-        return Int32(String(decoding: text.prefix(count), as: UTF8.self))
-    }
-
-    /// Writes the id of this process, for the message to processes that are kept out.
-    private func noteOwner() {
-        // The file may hold the id of an earlier process.
-        guard (try? descriptor.resize(to: 0)) != nil else { return }
-        _ = try? descriptor.writeAll(toAbsoluteOffset: 0, "\(getpid())".utf8)
-    }
-
+enum DirectoryLock {
     /// Locks a directory, and makes it, with its parents, if it is missing.
     ///
     /// - Throws: `CommandFailure.usage` when the directory can't be used, `.other` when another process uses it.
-    static func acquire(_ directory: String) throws(CommandFailure) -> DirectoryLock {
+    static func acquire(_ directory: String) throws(CommandFailure) -> FileLock {
         let directory = FilePath(directory)
         let path = directory.appending("muster.lock")
         do {
             try Directories.make(directory)
-            let descriptor = try FileDescriptor.open(
-                path,
-                .readWrite,
-                options: [.create, .noFollow, .closeOnExec],
-                permissions: [.ownerReadWrite, .groupRead]
-            )
-            let lock = DirectoryLock(descriptor)
-            guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else {
-                guard errno == EWOULDBLOCK else { throw Errno(rawValue: errno) }
-                let process = lock.owner.map { " (process \($0))" } ?? ""
+            guard let lock = try FileLock.acquire(path, permissions: [.ownerReadWrite, .groupRead]) else {
+                let process = FileLock.signature(path).map { " (process \($0))" } ?? ""
                 throw CommandFailure.other(
                     "another muster\(process) works in \(directory) at this moment; wait for it, or stop it")
             }
-            lock.noteOwner()
+            lock.sign()
             return lock
         } catch let failure as CommandFailure {
             throw failure

@@ -41,7 +41,7 @@ struct ServiceTests {
     @Test func aSecondOneIsKeptOutOfADirectoryUntilTheFirstIsGone() throws {
         let directory = FileManager.default.temporaryDirectory.path + "/muster-lock-\(RandomToken.make())/state"
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        var first: DirectoryLock? = try DirectoryLock.acquire(directory)
+        var first: FileLock? = try DirectoryLock.acquire(directory)
         do {
             _ = try DirectoryLock.acquire(directory)
             Issue.record("locked twice")
