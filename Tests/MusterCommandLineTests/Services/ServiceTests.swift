@@ -1,5 +1,6 @@
 import FoundationEssentials
 import MusterAPI
+import MusterSystem
 import Testing
 
 @testable import MusterCommandLine
