@@ -94,6 +94,9 @@ import Testing
             name: "a mirror gets back what it failed at (I12)", function: "pull_chunks",
             original: "AND c.attempts = 0 AND c.moves = 0", replacement: ""),
         Mutant(
+            name: "all mirrors together have the tries of one source (I12)", function: "going_round",
+            original: "live_sources(t)", replacement: "1"),
+        Mutant(
             name: "no mirror takes anything over (row 30)", function: "pull_sources", original: "NOT s.dead",
             replacement: "s.dead"),
         Mutant(
