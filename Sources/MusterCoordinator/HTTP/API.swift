@@ -68,7 +68,9 @@ struct API: Sendable {
     /// Answers the methods that a path does not have with 405 and those that it has (RFC 9110 §15.5.6).
     private static func refuseOtherMethods(of router: Router<BasicRequestContext>) {
         for (path, routes) in Dictionary(grouping: router.routes, by: \.path.description) {
-            let known = Set(routes.map(\.method))
+            var known = Set(routes.map(\.method))
+            // The router makes HEAD of GET by itself, later than this.
+            if known.contains(.get) { known.insert(.head) }
             let allowed = known.map(\.rawValue).sorted().joined(separator: ", ")
             for method in methods.subtracting(known) {
                 router.on(RouterPath(path), method: method) { _, _ in

@@ -62,9 +62,11 @@ struct TaskRoutes: Sendable {
         let state = try request.query("state", as: TaskState.self)
         let after = TaskID(try request.query("after", in: 0...Int64.max, default: 0))
         if try request.flag("trouble") {
-            let tasks = try await store.tasksInTrouble(of: name, limit: limit)
+            let isAll = state == nil && after.rawValue == 0
+            let tasks = try await store.tasksInTrouble(of: name, limit: isAll ? limit : Int32(Limits.pageSize))
                 .filter { $0.id > after && (state == nil || $0.state == state) }
-            return try Answer.json(Page(items: try await progress.documents(tasks, of: name), next: nil))
+                .prefix(Int(limit))
+            return try Answer.json(Page(items: try await progress.documents(Array(tasks), of: name), next: nil))
         }
         let tasks = try await store.tasks(of: name, state: state, after: after, limit: limit)
         return try Answer.json(
