@@ -33,7 +33,9 @@ struct OriginResponder: Sendable {
             try await writer.end(instead)
             return false
         }
-        if plan.garbage == nil { state.update { $0.requests[entry].status = plan.status } }
+        if plan.garbage == nil {
+            state.update { if $0.requests.indices.contains(entry) { $0.requests[entry].status = plan.status } }
+        }
         try await writer.sendHead(plan)
         if plan.garbage != nil {
             try await writer.end(.close)

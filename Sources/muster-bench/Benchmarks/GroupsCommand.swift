@@ -17,6 +17,10 @@ struct GroupsCommand: Benchmark {
 
     @OptionGroup var common: BenchOptions
 
+    func validate() throws {
+        guard groups.allSatisfy({ $0 > 0 }) else { throw ValidationError("--groups takes numbers from 1") }
+    }
+
     func measure(_ bench: Bench) async throws -> [Section] {
         let count = tasks ?? (bench.isQuick ? 400 : 20_000)
         let groups = !groups.isEmpty ? groups : bench.isQuick ? [20] : [200, 1_000]

@@ -62,6 +62,7 @@ struct ScalingCommand: Benchmark {
         let meter = await fleet.meter()
         let cpu = meter.cpuSeconds()
         let stopper = stopping ? processes.first.map(Self.stopHalfOfTheTime) : nil
+        defer { stopper?.cancel() }
         let outcome = try await fleet.add(group, manifest: files.manifest(below: group, first: count))
         stopper?.cancel()
         await stopper?.value

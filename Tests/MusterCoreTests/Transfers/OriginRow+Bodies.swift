@@ -143,14 +143,6 @@ extension OriginRow {
             to: .stream,
             .accept(offset: 0, count: 0, splittable: false)
         ),
-        OriginRow(
-            17,
-            "serves an empty file to a plain GET",
-            200,
-            ["Content-Length: 0", tag],
-            to: .stream,
-            .accept(offset: 0, count: 0, splittable: false)
-        ),
 
         OriginRow(
             22, "answers 203", 203, ["Content-Length: 1000"], to: .first,
