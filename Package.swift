@@ -102,7 +102,7 @@ let package = Package(
                     "Schema/Verbs",
                     [
                         "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "conditions",
-                        "cuts", "deadlines", "deliveries", "doubles", "events", "failures", "grants", "incarnation",
+                        "cuts", "deadlines", "deliveries", "events", "failures", "grants", "incarnation",
                         "ladder", "lanes", "limits", "mirrors", "once", "origins", "outages", "paths", "preemption",
                         "purges", "questions", "reports", "requests", "returns", "reuse", "sessions", "shares",
                         "sharing", "slices", "stragglers", "verbs", "wholeness", "windows",

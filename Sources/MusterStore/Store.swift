@@ -23,8 +23,6 @@ public struct Store: Sendable {
         public var shrinkUnit: Int64 = 1 << 20
         /// The minimum size of a tail that is cut off a running chunk, in bytes. The holder keeps at least as much.
         public var minimumShrink: Int64 = 2 << 20
-        /// The fraction of a group's bytes that may be fetched twice to complete it sooner.
-        public var wastedPart = 0.02
         /// The number of tasks that a verb on a whole group moves in one transaction (`adr/0015`).
         public var verbSlice: Int32 = 2_000
         /// Failures without progress after which a task fails (I12).

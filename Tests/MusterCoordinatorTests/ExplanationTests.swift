@@ -129,11 +129,9 @@ struct ExplanationTests {
         var facts = Self.facts(.active, ready: 0, leased: 2)
         facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b"), Self.work(.fetch, "c")]
         facts.shrinking = 1
-        facts.doubled = 1
         #expect(
             Explanation(facts: facts).document.summary
-                == "3 workers are fetching 2 chunks of it; one is to give the tail to others; one is fetched by two, "
-                + "since the first one is slow.")
+                == "3 workers are fetching 3 chunks of it; one is to give the tail to others.")
     }
 
     @Test func otherWaitsOfATaskComeAfterItsFetching() {

@@ -76,11 +76,9 @@ struct Explanation: Sendable {
         guard let since = fetching.map(\.since).min() else { return nil }
         let workers = Set(fetching.map(\.worker))
         let who = workers.count == 1 ? "the worker \(fetching[0].worker) is" : "\(workers.count) workers are"
-        // A doubled chunk has two leases, and counts once.
-        let count = fetching.count - facts.doubled
+        let count = fetching.count
         var detail = "\(who) fetching \(count == 1 ? "a chunk" : "\(count) chunks") of it"
         if facts.shrinking > 0 { detail += "; \(Self.chunks(facts.shrinking)) to give the tail to others" }
-        if facts.doubled > 0 { detail += "; \(Self.chunks(facts.doubled)) fetched by two, since the first one is slow" }
         return Wait(
             reason: .fetching, detail: join(detail, silence(fetching) ?? nothingComes(fetching)), since: since)
     }

@@ -20,7 +20,7 @@ extension TaskFacts {
                 done: record.chunks.done, leased: record.chunks.leased, ready: record.chunks.ready,
                 waiting: record.chunks.waiting, parked: record.chunks.parked),
             work: record.leases.map { ExplanationDocument.Work($0) },
-            shrinking: record.leases.count { $0.isAskedToShrink }, doubled: record.leases.count { $0.isDouble },
+            shrinking: record.leases.count { $0.isAskedToShrink },
             sources: Self.sources(record),
             attempts: record.attempts.map { ExplanationDocument.Attempt($0) }, isDoubtful: record.isDoubtful,
             nextDue: record.chunks.dueAt,

@@ -82,8 +82,6 @@ struct TaskFacts: Sendable {
     var work: [ExplanationDocument.Work]
     /// How many chunks are to give their tails to others, since their holders are slow.
     var shrinking = 0
-    /// How many chunks are fetched by two workers.
-    var doubled = 0
     /// Its sources.
     var sources: [ExplanationDocument.Source]
     /// The tries, the newest last.

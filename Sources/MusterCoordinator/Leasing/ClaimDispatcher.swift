@@ -96,11 +96,10 @@ actor ClaimDispatcher: Service {
                 let requests = guests.map {
                     ClaimRequest(session: $0.session, sequence: $0.sequence, room: $0.room, ahead: $0.ahead)
                 }
-                var leases = try await metrics.time(.claims) { try await store.claim(requests) }
+                let leases = try await metrics.time(.claims) { try await store.claim(requests) }
                 metrics.add(.leasesGranted, leases.count)
                 let busy = Set(leases.map(\.session))
                 let help = await helpStragglers(requests.filter { !busy.contains($0.session) })
-                leases += help.doubles
                 told = Set(help.asked)
                 answers = Dictionary(grouping: leases, by: \.session)
             } catch {
@@ -127,7 +126,6 @@ actor ClaimDispatcher: Service {
         do {
             let help = try await store.helpStragglers(idle)
             metrics.add(.shrinksAsked, help.asked.count)
-            metrics.add(.doublesGranted, help.doubles.count)
             metrics.add(.leasesSilent, help.taken)
             asked.add(help.asked)
             return help

@@ -112,9 +112,8 @@ struct ReportWriter: Sendable {
     private func write(ended batch: inout ReportBatch) async throws {
         let done = batch.pending.filter { $0.report.kind == .done && $0.report.finished == nil }
         _ = try await batch.divide(done) { entries in
-            let won = try await store.report(done: entries.map(\.done))
+            try await store.report(done: entries.map(\.done))
             metrics.add(.chunksDone, entries.count)
-            metrics.add(.doublesWon, won)
             return []
         }
         let finished = batch.pending.filter { $0.report.kind == .done && $0.report.finished != nil }

@@ -28,10 +28,6 @@ final class CoordinatorMetrics: Sendable {
         case shrinksAsked = "muster_shrinks_asked_total"
         /// Chunks that were shrunk, their tails given to other workers.
         case shrinksAgreed = "muster_shrinks_agreed_total"
-        /// Leases on the rest of a chunk that another worker was fetching too.
-        case doublesGranted = "muster_doubles_granted_total"
-        /// Doubles that were done first.
-        case doublesWon = "muster_doubles_won_total"
         /// Reports of all kinds.
         case reports = "muster_reports_total"
         /// Reports under a lease that belonged to another session by then (I1).
@@ -85,8 +81,6 @@ final class CoordinatorMetrics: Sendable {
                 "Requests to holders to give a connection to something more urgent, or since a cap was made smaller."
             case .shrinksAsked: "Requests to holders to give the tail of a chunk away."
             case .shrinksAgreed: "Chunks whose tail was given to others."
-            case .doublesGranted: "Second leases on the rest of chunks that held up their group."
-            case .doublesWon: "Second leases that were through first."
             case .reports: "Reports of workers."
             case .staleReports: "Reports refused because the lease was lost."
             case .reportsRefused: "Reports refused because they can't be stored."

@@ -27,7 +27,7 @@ public struct LeasedBytes: Sendable, Hashable {
                 count(*) FILTER (WHERE m.fetches AND NOT m.is_known) AS leased_unknown,
                 max(m.seconds) FILTER (WHERE m.fetches AND m.is_known) AS leased_seconds
             FROM (
-                SELECT l.first, l.last, l.durable, l.kind IN ('fetch', 'double') AS fetches, \(seconds) AS seconds,
+                SELECT l.first, l.last, l.durable, l.kind = 'fetch' AS fetches, \(seconds) AS seconds,
                     -- Before the first answer a chunk ends where one of a large file would.
                     l.last IS NOT NULL AND coalesce(t.planned OR t.size IS NOT NULL, false) AS is_known
                 FROM leases l LEFT JOIN tasks t ON t.id = l.task_id

@@ -42,24 +42,14 @@ extension Store {
             waking: .work)
     }
 
-    /// Records chunks that are durable to their end, and purges that are done. Returns how many of the chunks were finished
-    /// by a double, before the earlier lease.
-    @discardableResult
-    public func report(done reports: [LeaseReport.Done]) async throws -> Int {
-        guard !reports.isEmpty else { return 0 }
-        let rows = try await write(
+    /// Records chunks that are durable to their end, and purges that are done.
+    public func report(done reports: [LeaseReport.Done]) async throws {
+        guard !reports.isEmpty else { return }
+        _ = try await write(
             """
-            WITH won AS MATERIALIZED (
-                SELECT count(*) AS count FROM leases
-                WHERE doubles IS NOT NULL AND chunk_id = ANY (\(reports.map(\.lease.chunk)))
-                    AND epoch = ANY (\(reports.map(\.lease.epoch)))
-            )
-            SELECT won.count,
-                report_done(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
-                    \(reports.map { Int64($0.crc) }), \(reports.map(\.end)), \(reports.map { $0.removed?.rawValue }))::text
-            FROM won
+            SELECT report_done(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
+                \(reports.map { Int64($0.crc) }), \(reports.map(\.end)), \(reports.map { $0.removed?.rawValue }))::text
             """, waking: .work)
-        return Int(try rows[0].decode("count", as: Int64.self))
     }
 
     /// Records files that stand at their paths, with events and counts, and completes groups (I6, I7).

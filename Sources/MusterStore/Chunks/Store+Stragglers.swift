@@ -3,15 +3,13 @@ import MusterPostgres
 
 /// What was done about stragglers.
 public struct StragglerHelp: Sendable {
-    /// Doubles: second leases on the rest of chunks that another worker is fetching. The first lease to be done wins.
-    public let doubles: [GrantedLease]
     /// The sessions that are asked to shrink chunks; a session is listed once for each chunk.
     public let asked: [SessionID]
     /// The number of chunks that were taken back from silent holders. The next claim grants them.
     public let taken: Int
 
     /// No help was given.
-    public static let none = StragglerHelp(doubles: [], asked: [], taken: 0)
+    public static let none = StragglerHelp(asked: [], taken: 0)
 }
 
 /// A request to a holder to end its chunk at another byte.
@@ -38,35 +36,22 @@ public enum ShrinkOutcome: Sendable, Hashable {
 
 extension Store {
     /// Lets sessions that have room left after a claim help with chunks that would delay the completion of their groups. It
-    /// asks holders to give tails away, leases the rest of a chunk to a second session where that is worth it, or takes
-    /// chunks back from silent holders.
+    /// asks holders to give tails away, or takes chunks back from silent holders.
     ///
     /// Not repeated when its outcome is unknown, like `claim`.
     public func helpStragglers(_ idle: [ClaimRequest]) async throws -> StragglerHelp {
         let rows = try await writeOnce(
             """
-            SELECT h.chunk_id, h.is_limited, h.asked, h.taken
+            SELECT h.asked, h.taken
             FROM help_stragglers(\(idle.map(\.session)), \(idle.map(\.sequence)), \(idle.map(\.room)),
                 \(policy.connectionsPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate), \(policy.shrinkUnit),
-                \(policy.minimumShrink), \(policy.wastedPart), \(policy.firstChunk), \(policy.deaths)) AS h
+                \(policy.minimumShrink), \(policy.firstChunk), \(policy.deaths)) AS h
             """, waking: .nobody)
-        var doubles: [Int64] = []
-        var limited: [Int64] = []
-        var asked: [SessionID] = []
-        var taken = 0
-        for row in rows {
-            if try row.decode("taken", as: Int64?.self) != nil { taken += 1 }
-            if let session = try row.decode("asked", as: SessionID?.self) { asked.append(session) }
-            guard let chunk = try row.decode("chunk_id", as: Int64?.self) else { continue }
-            doubles.append(chunk)
-            if try row.decode("is_limited") { limited.append(chunk) }
-        }
+        let asked = try rows.compactMap { try $0.decode("asked", as: SessionID?.self) }
+        let taken = rows.count - asked.count
         // A chunk that is taken back too often is poison and fails its task, which writes events.
         if taken > 0 { wake([.work, .events]) }
-        guard !doubles.isEmpty else { return StragglerHelp(doubles: [], asked: asked, taken: taken) }
-        let leases = try await grants(
-            try await query("SELECT g.* FROM granted_leases(\(doubles), \(limited)) AS g"))
-        return StragglerHelp(doubles: leases, asked: asked, taken: taken)
+        return StragglerHelp(asked: asked, taken: taken)
     }
 
     /// Asks holders to give up lanes that more urgent groups need, or that exceed a cap that was lowered (I5, I15). Returns

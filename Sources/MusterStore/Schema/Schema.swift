@@ -41,7 +41,6 @@ enum Schema {
         Script("cuts", PackageResources.cuts_sql),
         Script("deadlines", PackageResources.deadlines_sql),
         Script("deliveries", PackageResources.deliveries_sql),
-        Script("doubles", PackageResources.doubles_sql),
         Script("events", PackageResources.events_sql),
         Script("failures", PackageResources.failures_sql),
         Script("grants", PackageResources.grants_sql),

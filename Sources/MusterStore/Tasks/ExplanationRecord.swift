@@ -101,8 +101,6 @@ public struct ExplanationRecord: Sendable {
         public let grantedAt: Timestamp
         /// Whether the worker is asked to give the tail of the chunk to other workers.
         public let isAskedToShrink: Bool
-        /// Whether this lease is a double: another worker holds the earlier lease on the chunk.
-        public let isDouble: Bool
         /// When the coordinator last heard from the worker, if its syncs are overdue.
         public let silentSince: Timestamp?
         /// When the lease ends with its session, unless the worker syncs before; `nil` if the session is over.

@@ -70,13 +70,13 @@ extension Store {
     private func leases(of task: TaskID) async throws -> [ExplanationRecord.Lease] {
         try await query(
             """
-            SELECT s.worker, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END AS kind, l.first, l.last, l.durable, o.url, l.granted_at,
-                coalesce(l.shrink_to < l.last, false) AS is_asked, l.doubles IS NOT NULL AS is_double,
+            SELECT s.worker, l.kind, l.first, l.last, l.durable, o.url, l.granted_at,
+                coalesce(l.shrink_to < l.last, false) AS is_asked,
                 CASE WHEN \(SilentWorker.isSilent) THEN s.seen_at END AS seen, s.expires_at
             FROM leases l
             LEFT JOIN sessions s ON s.id = l.session_id
             LEFT JOIN sources o ON o.task_id = l.task_id AND o.ordinal = l.source
-                AND l.kind IN ('fetch', 'double', 'resolve')
+                AND l.kind IN ('fetch', 'resolve')
             WHERE l.task_id = \(task) AND l.kind <> 'purge' ORDER BY l.first, l.chunk_id LIMIT 1000
             """
         ).map { row in
@@ -84,7 +84,7 @@ extension Store {
                 worker: try row.decode("worker"), kind: try row.decode("kind"),
                 start: try row.decode("first"), end: try row.decode("last"), durable: try row.decode("durable"),
                 source: try row.decode("url"), grantedAt: Timestamp(try row.decode("granted_at")),
-                isAskedToShrink: try row.decode("is_asked"), isDouble: try row.decode("is_double"),
+                isAskedToShrink: try row.decode("is_asked"),
                 silentSince: try Self.moment("seen", of: row), endsAt: try Self.moment("expires_at", of: row))
         }
     }

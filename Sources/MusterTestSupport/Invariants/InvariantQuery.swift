@@ -12,7 +12,7 @@ public enum InvariantQuery {
             FROM ready_chunks WHERE kind NOT IN ('purge', 'trial')
             UNION ALL
             SELECT task_id, version, kind, first, last, durable, false, true, 'leased', source FROM leases
-            WHERE kind NOT IN ('purge', 'double', 'trial')
+            WHERE kind NOT IN ('purge', 'trial')
             UNION ALL
             SELECT task_id, version, 'fetch', first, last, last, true, false, 'done', NULL FROM done_chunks
         ), laid AS MATERIALIZED (
@@ -90,12 +90,6 @@ public enum InvariantQuery {
             OR p.kind = 'finalize' AND t.state NOT IN ('finalizing', 'failed')
             OR p.kind = 'fetch' AND NOT p.is_done AND t.state = 'finalizing'
             OR p.kind = 'resolve' AND t.state <> 'queued'
-        UNION ALL
-        SELECT 'I3: chunk ' || d.doubles || ' is doubled as ' || to_jsonb(d)::text || ', but is '
-            || coalesce(to_jsonb(o)::text, 'gone')
-        FROM leases d LEFT JOIN leases o ON o.chunk_id = d.doubles
-        WHERE d.doubles IS NOT NULL AND (o.kind, o.task_id, o.version, o.first, o.last)
-            IS DISTINCT FROM ('fetch', d.task_id, d.version, d.first, d.last)
         UNION ALL
         SELECT 'row 22: a trial of group ' || c.group_id || ' is left over' FROM ready_chunks c
         WHERE c.kind = 'trial' AND NOT EXISTS (

@@ -121,7 +121,7 @@ import Testing
             original: "THEN 'parked'", replacement: "THEN 'ready'"),
         Mutant(
             name: "who was told to stop is not waited for (I13)", function: "hold_out",
-            original: "l.kind IN ('fetch', 'finalize', 'double', 'trial')", replacement: "false"),
+            original: "l.kind IN ('fetch', 'finalize', 'trial')", replacement: "false"),
         Mutant(
             name: "a session lets go of what it still holds (I13)", function: "sync_session",
             original: "h.sync <= p_settled AND h.epoch <> ALL (p_held_epochs)", replacement: "true"),

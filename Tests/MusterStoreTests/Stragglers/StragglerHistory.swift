@@ -3,7 +3,7 @@ import MusterPostgres
 import MusterStore
 import MusterTestSupport
 
-/// A random history in which chunks are constantly shrunk and doubled. Nothing else changes or ends files in it, so that stronger
+/// A random history in which chunks are constantly shrunk and taken over. Nothing else changes or ends files in it, so that stronger
 /// invariants hold at every moment than in any other history.
 struct StragglerHistory {
     /// A violated invariant.
@@ -20,28 +20,8 @@ struct StragglerHistory {
         case shrunk
         /// A holder offered an end before its durable offset.
         case shrunkTooFar
-        /// A doubled chunk was shrunk.
-        case shrunkWithDouble
-        /// A double was granted.
-        case doubled
-        /// An idle worker that itself holds chunks asked to help.
-        case offeredByHolder
-        /// A double won, in a task that was not fenced yet.
-        case won
-        /// A double that was ahead of its chunk won or took over.
-        case ahead
-        /// The holder won.
-        case lost
-        /// The holder was put back, and its double was at least as far.
-        case tookOver
-        /// The holder was put back while its double was behind.
-        case fellBehind
-        /// The holder of a doubled chunk failed.
-        case failed
         /// A chunk was taken from a silent holder.
         case taken
-        /// A double was dropped, in a task that was not fenced yet.
-        case takenBack
         /// A refused piece went back to the chunk from which it was cut; a failed piece with durable bytes stayed.
         case givenBack, kept
     }
@@ -62,22 +42,20 @@ struct StragglerHistory {
         mutating func add(_ more: Seen) { counts.merge(more.counts, uniquingKeysWith: +) }
     }
 
-    /// All bytes may be fetched twice; otherwise no chunk would be, since a percentage of a few hundred bytes is less than a chunk.
     static var policy: Store.Policy {
         var policy = StoreFixture.smallPolicy
-        policy.wastedPart = 1
         policy.connectionsPerOrigin = 48
         return policy
     }
 
     private static let size: Int64 = 500
 
-    let fixture: StoreFixture
+    private let fixture: StoreFixture
     private let seed: UInt64
-    var random: SeededGenerator
-    var workers: [(worker: TestWorker, name: String, leases: [GrantedLease])] = []
+    private var random: SeededGenerator
+    private var workers: [(worker: TestWorker, name: String, leases: [GrantedLease])] = []
     private var bytesDone: Int64 = 0
-    var seen = Seen()
+    private(set) var seen = Seen()
 
     init(fixture: StoreFixture, seed: UInt64) {
         self.fixture = fixture
@@ -89,10 +67,6 @@ struct StragglerHistory {
     mutating func run(steps: Int = 60) async throws {
         // So few chunks that all of them are soon leased.
         try await fixture.makeGroup("g", Wanted.many(3, "f", size: Self.size), isSealed: true)
-        if Int.random(in: 0..<4, using: &random) == 0 {
-            // No byte may be fetched twice any more: silent sessions lose their chunks instead.
-            try await fixture.run("UPDATE groups SET doubled_bytes = bytes_total")
-        }
         for name in ["one", "two", "three"] {
             workers.append((worker: try await fixture.makeWorker(name), name: name, leases: []))
         }
@@ -124,13 +98,12 @@ struct StragglerHistory {
             let worker = workers[index].worker
             try await workers[index].worker.sync(
                 settled: worker.sequence, held: workers[index].leases.map(\.name))
-        case 19..<32: try await race(otherwise: index)
-        case 32..<35: try await refuse(index)
+        case 19..<24: try await refuse(index)
         default: try await report(index)
         }
     }
 
-    mutating func claim(_ index: Int) async throws {
+    private mutating func claim(_ index: Int) async throws {
         let room = Int32.random(in: 2...12, using: &random)
         workers[index].leases += try await workers[index].worker.claim(room)
     }
@@ -141,7 +114,7 @@ struct StragglerHistory {
     }
 
     /// Lets an idle worker ask to help; another worker has taken all ready chunks before.
-    mutating func help(_ index: Int) async throws {
+    private mutating func help(_ index: Int) async throws {
         if Bool.random(using: &random) {
             try await resume()
             try await claim((index + 1) % workers.count)
@@ -149,20 +122,7 @@ struct StragglerHistory {
         try await fixture.passStraggling()
         try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '10 s'")
         try await fixture.run("UPDATE groups SET lease_bytes = 100000, lease_ms = 1000000")
-        let session = workers[index].worker.session.rawValue
-        let isHolder: Bool = try await fixture.value(
-            """
-            SELECT EXISTS (
-                    SELECT 1 FROM leases l JOIN groups g ON g.id = l.group_id AND g.doubled_bytes < g.bytes_total
-                    WHERE l.session_id = \(session) AND l.kind = 'fetch' AND l.doubled_at IS NULL
-                        AND (l.shrink_to IS NOT NULL OR l.last - l.durable < \(2 * Self.policy.minimumShrink)))
-                AND NOT EXISTS (SELECT 1 FROM ready_chunks WHERE status = 'ready')
-            """)
-        let help = try await workers[index].worker.help(Int32.random(in: 1...4, using: &random))
-        workers[index].leases += help.doubles
-        seen.note(.doubled, times: help.doubles.count)
-        seen.note(.taken, times: help.taken)
-        if isHolder { seen.note(.offeredByHolder) }
+        seen.note(.taken, times: try await workers[index].worker.help(Int32.random(in: 1...4, using: &random)).taken)
     }
 
     /// Reports on one of a worker's leases, mostly a newer one; sometimes on one that has ended.
@@ -191,7 +151,7 @@ struct StragglerHistory {
         }
     }
 
-    mutating func shrink(_ lease: GrantedLease, to end: Int64, by worker: TestWorker) async throws {
+    private mutating func shrink(_ lease: GrantedLease, to end: Int64, by worker: TestWorker) async throws {
         let isTooFar: Bool = try await fixture.value(
             """
             SELECT EXISTS (SELECT 1 FROM leases WHERE epoch = \(lease.name.epoch.rawValue) AND kind = 'fetch'
@@ -201,9 +161,43 @@ struct StragglerHistory {
         if try await worker.shrink(lease, to: end) == .agreed { seen.note(.shrunk) }
     }
 
+    /// Fails a piece that was cut off a chunk. Without one, a tail is cut off and leased.
+    private mutating func refuse(_ index: Int) async throws {
+        let rows = try await fixture.pool.query(
+            """
+            SELECT l.epoch, l.durable > l.first, EXISTS (
+                SELECT 1 FROM leases h WHERE h.task_id = l.task_id AND h.kind = 'fetch' AND h.last = l.first AND h.durable < h.last AND h.reach >= l.last)
+            FROM leases l WHERE l.kind = 'fetch' AND l.reach IS NOT NULL AND l.first > 0 AND l.attempts = 0
+            ORDER BY l.chunk_id DESC
+            """)
+        for row in rows {
+            guard let (place, lease) = try holding(row.decode(at: 0)) else { continue }
+            let hasBytes: Bool = try row.decode(at: 1)
+            if hasBytes { seen.note(.kept) } else if try row.decode(at: 2) { seen.note(.givenBack) }
+            return try await workers[place].worker.fail(lease, .network)
+        }
+        guard let lease = workers[index].leases.last(where: { $0.kind == .fetch && $0.isPlanned }), let end = lease.end,
+            end - lease.start > 2
+        else { return }
+        try await shrink(lease, to: end - 2, by: workers[index].worker)
+        try await claim((index + 1) % workers.count)
+        if Bool.random(using: &random),
+            let tail = workers[(index + 1) % workers.count].leases.last(where: { $0.reach != nil })
+        {
+            try await workers[(index + 1) % workers.count].worker.progress(tail, to: tail.start + 1)
+        }
+    }
+
+    /// The worker that holds the lease of an epoch, as an index.
+    private func holding(_ epoch: Int64) -> (place: Int, lease: GrantedLease)? {
+        for (place, entry) in workers.enumerated() {
+            for lease in entry.leases where lease.name.epoch.rawValue == epoch { return (place, lease) }
+        }
+        return nil
+    }
+
     /// Ends a worker's session, by death or closing, and opens a new one.
-    mutating func replace(_ index: Int) async throws {
-        for pair in try await pairs() where pair.holder == index { noteReturn(of: pair) }
+    private mutating func replace(_ index: Int) async throws {
         // A death fences all tasks with its leases: with more deaths, later steps would have little left to fence.
         if Int.random(in: 0..<4, using: &random) == 0 {
             try await fixture.expire(workers[index].worker.session)
@@ -220,13 +214,6 @@ struct StragglerHistory {
             """
             SELECT 'I8: task ' || t.key || ' is not fenced, and somebody may be writing still'
             FROM holdouts h JOIN tasks t ON t.id = h.task_id WHERE NOT t.fenced
-            UNION ALL
-            SELECT 'both leases on chunk ' || o.chunk_id || ' are held by ' || a.worker
-            FROM leases d JOIN leases o ON o.chunk_id = d.doubles
-            JOIN sessions a ON a.id = d.session_id JOIN sessions b ON b.id = o.session_id WHERE a.worker = b.worker
-            UNION ALL
-            SELECT 'I16: ' || doubled_bytes || ' bytes may be fetched twice' FROM groups
-            WHERE doubled_bytes > bytes_total
             """)
         let bytes: Int64 = try await fixture.value("SELECT bytes_done FROM groups")
         if bytes < bytesDone { broken.append("I4: \(bytesDone) bytes were durable, now \(bytes) are") }

@@ -2,7 +2,7 @@ import MusterPostgres
 import MusterTestSupport
 import Testing
 
-/// Shrinking and doubling in random histories, and breakages that these must find.
+/// Shrinking and taking over in random histories, and breakages that these must find.
 @Suite struct StragglerHistoryTests {
     @Test func invariantsHoldAtEveryMomentOfRandomHistories() async throws {
         var random = SeededGenerator.forTest()
@@ -45,40 +45,16 @@ import Testing
             "a tail is given to nobody (I3)", in: "cut_lease", at: .shrunk, "s.ordinal = l.source;",
             "s.ordinal = l.source AND false;"),
         Breakage(
-            "a shrunk chunk keeps its double (I3)", in: "cut_lease", at: .shrunkWithDouble,
-            "PERFORM drop_doubles(ARRAY[l.chunk_id]);", ""),
-        Breakage(
             "a chunk ends before what is durable (I4)", in: "report_shrunk", at: .shrunkTooFar,
             "OR p_end < l.durable", ""),
         Breakage(
-            "nobody is fenced when a double wins (I8)", in: "settle_doubles", at: .won, "SET fenced = true",
-            "SET fenced = fenced"),
-        Breakage(
-            "nobody is fenced when a double loses (I8)", in: "drop_doubles", at: .takenBack, "SET fenced = true",
-            "SET fenced = t.fenced"),
-        Breakage(
-            "what a double has is not counted when it wins (I6)", in: "promote_double", at: .ahead,
-            "g.bytes_done + p_double.durable - p_original.durable", "g.bytes_done"),
-        Breakage(
-            "a double takes over that is behind (I4)", in: "return_doubles", at: .fellBehind,
-            "AND d.durable >= o.durable", ""),
-        Breakage(
-            "a worker races with itself", in: "helper_slots", at: .offeredByHolder,
-            "AND (p_may_be_own OR s.worker IS DISTINCT FROM v_worker)", ""),
-        Breakage(
             "nobody is fenced when a chunk is taken over (I8)", in: "take_from_silent", at: .taken,
             "SET fenced = true", "SET fenced = t.fenced"),
-        Breakage(
-            "a double outlives its chunk that is done (I2)", in: "settle_doubles", at: .lost,
-            "AND l.session_id IS NOT DISTINCT FROM u.session_id));", "AND false));"),
         Breakage(
             "what others have brought goes back (I4)", in: "spare_chunk", at: .kept, "OR l.durable > l.first", ""),
         Breakage(
             "what goes back is counted still (I6)", in: "give_back_chunks", at: .givenBack,
             "chunks_left = chunks_left - v_gone", "chunks_left = chunks_left"),
-        Breakage(
-            "a double outlives its chunk that is put back (I2)", in: "return_doubles", at: .fellBehind,
-            "ON has_id(o.chunk_id, u.chunk_id) AND o.epoch = u.epoch));", "ON false));"),
     ]
 
     /// How often the moment occurs before the mutant counts as surviving. With many seeds, each mutant was found in a quarter of them.

@@ -53,13 +53,6 @@ struct Straggling {
             """)
     }
 
-    /// Lets the idle worker get the only available double.
-    mutating func double() async throws -> GrantedLease {
-        let help = try await idle.help(1)
-        #expect(help.asked.isEmpty)
-        return try #require(help.doubles.first)
-    }
-
     /// The shrink requests to the slow worker, in the order of the file.
     func wishes() async throws -> [ShrinkWish] {
         try await store.shrinkWishes(of: slow.session).sorted { $0.end < $1.end }

@@ -66,7 +66,6 @@ CREATE TABLE groups (
     -- The speed of one connection of the group, from its recent leases.
     lease_bytes      bigint NOT NULL DEFAULT 0,              -- bytes; each `report_done` scales the old value down
     lease_ms         bigint NOT NULL DEFAULT 0,              -- milliseconds for these bytes, scaled down with them
-    doubled_bytes    bigint NOT NULL DEFAULT 0,              -- bytes that doubles may have fetched twice, over all generations (I16)
     created_at       timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was made
     finished_at      timestamptz,                            -- when this generation ended; NULL while it has not
     CONSTRAINT groups_name_unique UNIQUE (name),

@@ -118,7 +118,7 @@ CREATE TABLE leases (
     session_id      bigint NOT NULL,                         -- the holder
     lane            bigint NOT NULL DEFAULT 0,               -- the connection that it uses, after earlier leases there; 0: none
     sync            bigint NOT NULL,                         -- the session's sync in whose answer it was granted
-    kind            text NOT NULL,                           -- as in ready_chunks, or double: a second lease on a chunk (adr/0012)
+    kind            text NOT NULL,                           -- as in ready_chunks
     task_id         bigint NOT NULL,                         -- as in ready_chunks
     group_id        bigint NOT NULL,                         -- as in ready_chunks
     origin_id       bigint NOT NULL,                         -- as in ready_chunks
@@ -147,8 +147,6 @@ CREATE TABLE leases (
     shrink_to       bigint,
     shrink_asked_at timestamptz,                             -- when the holder was last asked; infinity: it is asked no more (adr/0037)
     shrink_asks     smallint NOT NULL DEFAULT 0,             -- how often
-    doubled_at      timestamptz,                             -- when a double of it was granted; at most once
-    doubles         bigint,                                  -- of a double: the chunk
     -- For a lease that brings all of a file, since its origin may serve no other request: the size of the chunks that the rest is cut into when the
     -- lease is shrunk (adr/0027).
     tile            bigint CONSTRAINT leases_tile_positive CHECK (tile > 0),
@@ -157,7 +155,6 @@ CREATE TABLE leases (
     pace            bigint,                                  -- the least bytes per second for it beside a running request; NULL: none runs beside it
     reuse_key       bigint,                                  -- its task's, if the lease has the first bytes of the file
     CONSTRAINT leases_durable_within CHECK (durable >= resume AND (last IS NULL OR durable <= last)),
-    CONSTRAINT leases_doubles_are_kind CHECK ((kind = 'double') = (doubles IS NOT NULL)),
     CONSTRAINT leases_shrink_within CHECK (shrink_to IS NULL OR shrink_to >= first AND shrink_to <= last)
 ) WITH (fillfactor = 50);
 
@@ -169,9 +166,8 @@ CREATE INDEX leases_by_group ON leases (group_id);
 CREATE INDEX leases_by_origin ON leases (origin_id, lane);
 CREATE INDEX leases_under_way ON leases (reuse_key) WHERE reuse_key IS NOT NULL;
 CREATE UNIQUE INDEX leases_one_question ON leases (task_id) WHERE kind IN ('resolve', 'trial');
--- Both are empty most of the time, and leave updates of offsets HOT.
+-- Empty most of the time: it leaves updates of offsets HOT.
 CREATE INDEX leases_shrinking ON leases (session_id) WHERE shrink_to IS NOT NULL;
-CREATE UNIQUE INDEX leases_doubling ON leases (doubles) WHERE doubles IS NOT NULL;
 
 -- Finished chunks, which the finalizer checks (I3); deleted when the task is done.
 CREATE TABLE done_chunks (

@@ -53,5 +53,5 @@ LANGUAGE sql STABLE AS $$ SELECT count(DISTINCT task_id) FROM leases WHERE group
 -- When the oldest lease was granted under which a task's data are written now; NULL without one.
 CREATE FUNCTION leased_since(p_task bigint) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
-    SELECT min(granted_at) FROM leases WHERE task_id = p_task AND kind IN ('fetch', 'finalize', 'double')
+    SELECT min(granted_at) FROM leases WHERE task_id = p_task AND kind IN ('fetch', 'finalize')
 $$;

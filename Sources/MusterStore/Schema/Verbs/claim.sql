@@ -1,4 +1,4 @@
--- Grants leases (I1, I2, I5). Only doubles of running leases are granted elsewhere: `grant_double`.
+-- Grants leases (I1, I2, I5).
 --
 -- One call serves many sessions at once, each with its newest sync, the lanes that it may open (p_rooms), and how many leases it takes beyond these
 -- (p_ahead). For each sink it takes every lock first and reads counts in later statements, whose snapshots are newer than the locks: a statement that

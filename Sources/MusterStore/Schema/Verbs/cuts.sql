@@ -10,7 +10,6 @@ DECLARE
     v_charge bigint := byte_charge(p_end - l.resume) - l.charged;
     v_more bigint;
 BEGIN
-    PERFORM drop_doubles(ARRAY[l.chunk_id]);
     INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank, moves)
     SELECT l.task_id, l.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, l.sink, l.version, p.first, p.last, p.first, l.rank, l.moves
     FROM sources s
@@ -77,7 +76,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     h leases;
 BEGIN
-    IF l.kind <> 'fetch' OR l.durable > l.first OR EXISTS (SELECT 1 FROM leases d WHERE d.doubles = l.chunk_id) THEN RETURN false; END IF;
+    IF l.kind <> 'fetch' OR l.durable > l.first THEN RETURN false; END IF;
     SELECT * INTO h FROM requests_before(l.task_id, l.source, l.first, l.last) AS o ORDER BY o.last DESC LIMIT 1;
     IF FOUND AND l.first - h.last = (
         SELECT coalesce(sum(c.last - c.first), 0) FROM ready_chunks c
@@ -109,7 +108,6 @@ DECLARE
     v_gone integer := 1;
     v_charge bigint;
 BEGIN
-    PERFORM drop_doubles(ARRAY[h.chunk_id]);
     DELETE FROM leases WHERE chunk_id = l.chunk_id;
     WITH gone AS (
         DELETE FROM ready_chunks c WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.first >= h.last AND c.last <= l.first RETURNING 1

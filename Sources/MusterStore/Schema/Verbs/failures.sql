@@ -19,35 +19,12 @@ BEGIN
     FROM unnest(p_failures) AS u;
     PERFORM set_config('synchronous_commit', 'on', true);
     FOREACH f IN ARRAY p_failures LOOP
-        IF NOT fail_double(f) THEN PERFORM fail_lease(f); END IF;
+        PERFORM fail_lease(f);
     END LOOP;
 END
 $$;
 
--- Deletes a double that failed: its failure only says something about the origin. If a chunk that has a double fails, the double is dropped. Returns
--- whether the lease was a double.
-CREATE FUNCTION fail_double(f failure) RETURNS boolean
-LANGUAGE plpgsql AS $$
-DECLARE
-    d leases;
-    t tasks;
-BEGIN
-    IF NOT EXISTS (SELECT 1 FROM leases WHERE doubles IS NOT NULL) THEN RETURN false; END IF;
-    PERFORM drop_doubles(ARRAY(
-        SELECT l.chunk_id FROM leases l WHERE l.chunk_id = f.chunk_id AND l.epoch = f.epoch AND l.session_id = f.session_id));
-    DELETE FROM leases l
-    WHERE l.chunk_id = f.chunk_id AND l.epoch = f.epoch AND l.session_id = f.session_id AND l.doubles IS NOT NULL
-    RETURNING * INTO d;
-    IF NOT FOUND THEN RETURN false; END IF;
-    SELECT * INTO t FROM tasks WHERE id = d.task_id;
-    PERFORM heed_origin(d, f);
-    PERFORM heed_limit(d, t, f);
-    PERFORM note_attempt(t.id, d.source, d.durable, 'returned', f);
-    RETURN true;
-END
-$$;
-
--- Handles an ordinary lease that failed, and notes the outcome.
+-- Handles a lease that failed, and notes the outcome.
 CREATE FUNCTION fail_lease(f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

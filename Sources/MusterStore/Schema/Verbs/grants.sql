@@ -163,12 +163,12 @@ AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT l.session_id, l.lane, l.chunk_id, l.epoch, CASE WHEN l.kind = 'double' THEN 'fetch' ELSE l.kind END, l.task_id, l.sink,
+    SELECT l.session_id, l.lane, l.chunk_id, l.epoch, l.kind, l.task_id, l.sink,
         coalesce(t.path, l.remove_path, ''), l.version,
         l.first, l.last, coalesce(t.planned, false), coalesce(t.rung, 'chunks'), coalesce(t.fenced, false), l.resume, l.crc,
         coalesce(t.size, l.remove_size), t.etag, t.last_modified, coalesce(t.date_strong, false), t.stated_digests::text,
         t.expected_size, t.expected_digests::text, t.content_type,
-        l.source, coalesce(l.kind IN ('fetch', 'double', 'trial') AND l.source <> t.source, false), t.earlier::text,
+        l.source, coalesce(l.kind IN ('fetch', 'trial') AND l.source <> t.source, false), t.earlier::text,
         s.url, s.headers::text, CASE WHEN l.kind <> 'resolve' THEN s.fresh_url END,
         CASE WHEN l.kind <> 'resolve' THEN s.fresh_headers::text END, g.name, t.key, g.fetch_options::text,
         t.fetch_options::text, g.policy::text, CASE WHEN l.kind = 'resolve' THEN g.resolver::text END, t.failure_status,
@@ -189,7 +189,7 @@ BEGIN
     LEFT JOIN task_of(CASE WHEN l.kind <> 'purge' THEN l.task_id END) AS t ON true
     LEFT JOIN group_of(l.group_id) AS g ON true
     LEFT JOIN origin_of(l.origin_id) AS o ON true
-    LEFT JOIN source_of(CASE WHEN l.kind IN ('fetch', 'double', 'resolve', 'trial') THEN l.task_id END, l.source) AS s ON true
+    LEFT JOIN source_of(CASE WHEN l.kind IN ('fetch', 'resolve', 'trial') THEN l.task_id END, l.source) AS s ON true
     LEFT JOIN LATERAL (
         SELECT array_agg(d.first ORDER BY d.first) AS firsts, array_agg(d.last ORDER BY d.first) AS lasts,
             array_agg(d.crc ORDER BY d.first) AS crcs

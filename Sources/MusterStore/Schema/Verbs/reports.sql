@@ -100,7 +100,6 @@ LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM lock_groups_of(p_chunks);
     PERFORM count_removed(p_sessions, p_chunks, p_epochs, p_removed);
-    PERFORM settle_doubles(p_sessions, p_chunks, p_epochs);
     PERFORM cut_done(p_sessions, p_chunks, p_epochs, p_ends);
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_sessions, p_chunks, p_epochs, p_crcs) AS u (session_id, chunk_id, epoch, crc)

@@ -8,7 +8,6 @@ CREATE FUNCTION return_leases(
 ) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_doubles bigint;
     v_count bigint;
 BEGIN
     -- A holder whose session lives, and that has not said that it has stopped, may be writing.
@@ -16,7 +15,6 @@ BEGIN
         PERFORM hold_out_leases(p_chunks, p_epochs);
     END IF;
     PERFORM divide_returned(p_chunks, p_epochs);
-    v_doubles := return_doubles(p_chunks, p_epochs, p_lost);
     WITH taken AS MATERIALIZED (
         DELETE FROM leases l USING unnest(p_chunks, p_epochs) AS u (chunk_id, epoch)
         WHERE has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch
@@ -61,7 +59,7 @@ BEGIN
         ) AS n
         WHERE has_id(g.id, n.group_id) AND n.charge <> 0
     )
-    SELECT count(*) + v_doubles INTO v_count FROM taken;
+    SELECT count(*) INTO v_count FROM taken;
     PERFORM settle_returned(p_chunks, p_first_chunk, p_deaths);
     RETURN v_count;
 END
@@ -248,7 +246,6 @@ BEGIN
         FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' GROUP BY 1
     ) AS n
     WHERE has_id(t.id, n.task_id) AND (t.started_at IS NULL OR n.is_lost AND NOT t.fenced);
-    DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind = 'double';
     WITH taken AS MATERIALIZED (
         DELETE FROM leases WHERE task_id = ANY (p_tasks) AND kind <> 'purge' RETURNING *
     )
@@ -271,7 +268,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path)
     SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, t.sink, t.path FROM leases l CROSS JOIN task_of(l.task_id) AS t
-    WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'double', 'trial')
+    WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'trial')
         AND l.chunk_id IS DISTINCT FROM p_reported
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
     ON CONFLICT (epoch) DO NOTHING;

@@ -73,7 +73,7 @@ LANGUAGE sql STABLE AS $$
             (CASE WHEN group_rate(g) IS NOT NULL THEN 'group:' || g.name END),
             (CASE WHEN o.bytes_per_second IS NOT NULL THEN 'origin:' || o.key END),
             (CASE WHEN p_fleet_rate IS NOT NULL THEN 'fleet' END)) AS m (name)
-        WHERE l.session_id = p_session AND l.kind IN ('fetch', 'double') AND m.name IS NOT NULL
+        WHERE l.session_id = p_session AND l.kind = 'fetch' AND m.name IS NOT NULL
         UNION
         SELECT t.name, false FROM unnest(p_budgets, p_rates) AS t (name, rate) WHERE t.rate > 0
     ) AS n

@@ -1,15 +1,14 @@
 -- How idle sessions help slow ones, so that the end of a group does not wait for one chunk (adr/0012).
 
--- Has idle sessions help stragglers, the worst first: asks holders to shrink, grants doubles, or takes chunks back, which the next claim
--- grants. p_unit is the granularity of shortened chunks and p_minimum the least that is given away, in bytes; p_waste is the part of a
--- group's bytes that may be fetched twice. Returns a row for each double, one for each session that is asked, and one for each chunk
--- that is taken back.
+-- Has idle sessions help stragglers, the worst first: asks holders to shrink, or takes chunks back from silent holders. The next claim grants
+-- what becomes ready. p_unit is the granularity of shortened chunks and p_minimum the least that is given away, in bytes. Returns a row for each
+-- session that is asked, and one for each chunk that is taken back.
 --
 -- Called with sessions that a claim has left with room. The locks come first, then the reads that decide: see `share_leases`.
 CREATE FUNCTION help_stragglers(
     p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_origin_cap integer, p_session_cap integer,
-    p_fleet_rate bigint, p_unit bigint, p_minimum bigint, p_waste double precision, p_first_chunk bigint, p_deaths integer
-) RETURNS TABLE (chunk_id bigint, is_limited boolean, asked bigint, taken bigint)
+    p_fleet_rate bigint, p_unit bigint, p_minimum bigint, p_first_chunk bigint, p_deaths integer
+) RETURNS TABLE (asked bigint, taken bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
 DECLARE
@@ -26,7 +25,7 @@ BEGIN
     SELECT array_agg(DISTINCT sink) INTO v_sinks FROM sessions s, unnest(s.sinks) AS sink
     WHERE s.id = ANY (p_sessions) AND sink <> ALL (s.parked);
     SELECT array_agg(s.chunk_id), array_agg(s.group_id), array_agg(s.origin_id) INTO v_chunks, v_groups, v_origins FROM (
-        SELECT chunk_id, group_id, origin_id FROM stragglers(v_sinks, p_fleet_rate, p_minimum, p_waste, NULL)
+        SELECT chunk_id, group_id, origin_id FROM stragglers(v_sinks, p_fleet_rate, p_minimum, NULL)
         ORDER BY needs DESC, chunk_id LIMIT 64
     ) AS s;
     IF v_chunks IS NULL THEN RETURN; END IF;
@@ -41,7 +40,7 @@ BEGIN
 
     -- 3. The worst first, read again after the locks.
     FOR v_row IN
-        SELECT s.*, l.epoch FROM stragglers(v_sinks, p_fleet_rate, p_minimum, p_waste, v_chunks) AS s
+        SELECT s.*, l.epoch FROM stragglers(v_sinks, p_fleet_rate, p_minimum, v_chunks) AS s
         JOIN leases l ON l.chunk_id = s.chunk_id
         WHERE s.group_id = ANY (v_groups) AND s.origin_id = ANY (v_origins)
         ORDER BY s.needs DESC, s.chunk_id
@@ -49,24 +48,15 @@ BEGIN
         EXIT WHEN v_left <= 0;
         -- The connection of a chunk that is taken back may be in use until its holder has said that it has let go.
         CONTINUE WHEN NOT has_room_for_helper(v_row.group_id, v_row.origin_id, p_origin_cap);
-        v_usable := helper_slots(v_slots, v_row.sink, v_row.session_id, v_row.remedy = 'shrink');
+        v_usable := helper_slots(v_slots, v_row.sink, v_row.session_id);
         CONTINUE WHEN v_usable = '{}';
-        asked := NULL;
-        chunk_id := NULL;
-        taken := NULL;
-        is_limited := false;
-        CASE v_row.remedy
-        WHEN 'shrink' THEN
+        asked := CASE WHEN v_row.remedy = 'shrink' THEN v_row.session_id END;
+        taken := CASE WHEN v_row.remedy = 'take' THEN v_row.chunk_id END;
+        IF taken IS NULL THEN
             PERFORM ask_to_shrink(v_row.chunk_id, v_row.place, v_row.speed, v_row.typical, p_unit, p_minimum, v_left);
-            asked := v_row.session_id;
-        WHEN 'take' THEN
+        ELSE
             PERFORM take_from_silent(v_row.chunk_id, v_row.epoch, p_first_chunk, p_deaths);
-            taken := v_row.chunk_id;
-        WHEN 'double' THEN
-            SELECT d.usable, d.is_limited, d.double INTO v_usable, is_limited, chunk_id
-            FROM grant_double(v_row.chunk_id, v_usable, p_fleet_rate, p_waste) AS d;
-            CONTINUE WHEN chunk_id IS NULL;
-        END CASE;
+        END IF;
         v_slots := without_slots(v_slots, v_usable[:1]);
         v_left := v_left - 1;
         RETURN NEXT;
@@ -99,9 +89,8 @@ BEGIN
 END
 $$;
 
--- The slots whose sessions may help the holder of a chunk in a sink. A worker never fetches the same bytes twice, in whichever session;
--- it may take the tail of its own chunk (p_may_be_own), after all others.
-CREATE FUNCTION helper_slots(p_slots bigint[], p_sink text, p_holder bigint, p_may_be_own boolean) RETURNS bigint[]
+-- The slots whose sessions may help the holder of a chunk in a sink. A worker helps itself after all others do.
+CREATE FUNCTION helper_slots(p_slots bigint[], p_sink text, p_holder bigint) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
     v_worker text;
@@ -111,15 +100,22 @@ BEGIN
         SELECT coalesce(array_agg(s.id ORDER BY s.worker IS NOT DISTINCT FROM v_worker, u.n), '{}')
         FROM unnest(p_slots) WITH ORDINALITY AS u (id, n)
         JOIN sessions s ON s.id = u.id
-        WHERE p_sink = ANY (s.sinks) AND p_sink <> ALL (s.parked) AND (p_may_be_own OR s.worker IS DISTINCT FROM v_worker));
+        WHERE p_sink = ANY (s.sinks) AND p_sink <> ALL (s.parked));
 END
 $$;
 
--- p_bytes, or what a lease brings in p_seconds if that is less, in steps of 64 KiB from 1 MiB on, the least that a chunk may be set to. Where a
--- connection is slow, chunks are small: a file would come by fewer connections than there are otherwise.
+-- p_bytes, or what a lease brings in p_seconds if that is less, in steps of 64 KiB from 1 MiB on, the least that a chunk may be set to. Where a connection is slow, chunks are small: a
+-- file would come by fewer connections than there are otherwise.
 CREATE FUNCTION at_most(p_bytes bigint, p_speed double precision, p_seconds integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT least(p_bytes, greatest(1048576, (p_speed * p_seconds)::bigint / 65536 * 65536))
+$$;
+
+-- The least that is cut off a chunk: p_minimum, or what the connection brings in three seconds, but 256 KiB at least. The end of a slow chunk may hold
+-- up a group for minutes, so that little is worth another request.
+CREATE FUNCTION least_tail(p_minimum bigint, p_speed double precision) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT least(p_minimum, greatest(262144, (p_speed * 3)::bigint / 65536 * 65536))
 $$;
 
 -- The size of the chunks into which a lease is divided that brings all of a file: ten seconds of its speed, or less if there are more idle places, so
@@ -138,7 +134,7 @@ CREATE FUNCTION ask_to_shrink(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_unit bigint := CASE WHEN p_speed * 8 < p_unit THEN greatest(1, p_unit / 16) ELSE p_unit END;
-    v_minimum bigint := at_most(p_minimum, p_speed, 3);
+    v_minimum bigint := least_tail(p_minimum, p_speed);
 BEGIN
     UPDATE leases l
     SET tile = CASE WHEN l.tile IS NOT NULL THEN tile_of(l, p_place, p_speed, p_places) END,
@@ -162,42 +158,37 @@ BEGIN
 END
 $$;
 
--- The fetch leases in some sinks that an idle session would help, and how: by taking the tail (`shrink`), by fetching the rest too
--- (`double`), or by taking over from a silent holder (`take`). Of p_chunks alone, if they are given.
+-- The fetch leases in some sinks that an idle session would help, and how: by taking the tail (`shrink`), or by taking over from a silent holder
+-- (`take`). Of p_chunks alone, if they are given.
 --
 -- A holder is silent if it was asked ten seconds ago and has not synced since (a holder that is asked syncs at once), or if its session is silent
 -- (`is_silent`). As with slow chunks (`sweep_slow`), a chunk is moved three times at the most.
 --
 -- Help is worth it if it saves two seconds and a third of the time that the lease still needs; a new connection costs a second. A lease that brings
 -- all of a file is divided, if its origin serves another request, unless it is through in a second: bytes in flight are lost. If a byte budget sets
--- the pace, the lease also has to be slower than others: more connections bring nothing there.
+-- the pace, the lease also has to be slower than others: more connections bring nothing there. A lease under which nothing has come for ten
+-- seconds gives all of its rest away (`speed` is 0).
 CREATE FUNCTION stragglers(
-    p_sinks text[], p_fleet_rate bigint, p_minimum bigint, p_waste double precision, p_chunks bigint[]
+    p_sinks text[], p_fleet_rate bigint, p_minimum bigint, p_chunks bigint[]
 ) RETURNS TABLE (
     chunk_id bigint, session_id bigint, group_id bigint, origin_id bigint, sink text, place bigint, speed double precision,
     typical double precision, needs double precision, remedy text
 )
 LANGUAGE sql STABLE AS $$
-    SELECT s.chunk_id, s.session_id, s.group_id, s.origin_id, s.sink, s.place, s.speed, s.typical, s.needs, s.remedy
+    SELECT s.chunk_id, s.session_id, s.group_id, s.origin_id, s.sink, s.place, s.pace, s.typical, s.needs, s.remedy
     FROM (
-        SELECT l.*, p.*,
+        SELECT l.chunk_id, l.session_id, l.group_id, l.origin_id, l.sink, p.place, n.pace, p.typical, p.needs,
             CASE
                 WHEN l.tile IS NOT NULL THEN CASE WHEN l.shrink_to IS NULL AND p.needs > 1 AND l.last - p.place > at_most(l.tile, p.speed, 4)
                     AND (l.shrink_asked_at IS NULL
                         OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
                     THEN 'shrink' END
-                WHEN l.last - p.place >= 2 * at_most(p_minimum, p.speed, 3) AND l.shrink_to IS NULL
+                WHEN l.last - p.place >= 2 * least_tail(p_minimum, n.pace) AND l.shrink_to IS NULL
                     AND (l.shrink_asked_at IS NULL
                         OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
                     AND p.needs - ((l.last - p.place) / (p.speed + p.typical) + 1) >= greatest(2, p.needs / 3)
                 THEN 'shrink'
-                WHEN l.doubled_at IS NULL
-                    AND (l.last - p.place < 2 * at_most(p_minimum, p.speed, 3)
-                        OR l.shrink_to IS NOT NULL AND l.shrink_asked_at < statement_timestamp() - interval '5 s')
-                    AND g.doubled_bytes + l.last - l.durable <= p_waste * g.bytes_total
-                    AND p.needs - ((l.last - l.durable) / p.typical + 1) >= greatest(2, p.needs / 3)
-                THEN 'double'
-                WHEN l.doubled_at IS NULL AND l.moves < 3
+                WHEN l.moves < 3
                     AND (h.seen_at < l.shrink_asked_at AND l.shrink_asked_at < statement_timestamp() - interval '10 s'
                         OR is_silent(h))
                     AND p.needs - ((l.last - l.durable) / p.typical + 1) >= greatest(2, p.needs / 3)
@@ -209,6 +200,7 @@ LANGUAGE sql STABLE AS $$
         JOIN origins o ON o.id = l.origin_id
         LEFT JOIN sessions h ON h.id = l.session_id
         CROSS JOIN LATERAL lease_pace(l, g) AS p
+        CROSS JOIN LATERAL (SELECT CASE WHEN p.silence < 10 OR l.tile IS NOT NULL THEN p.speed ELSE 0 END AS pace) AS n
         WHERE l.kind = 'fetch' AND l.last > l.durable AND l.sink = ANY (p_sinks)
             AND (p_chunks IS NULL OR l.chunk_id = ANY (p_chunks))
             -- The first report takes some seconds.
@@ -235,15 +227,16 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- How far a fetch lease is by now (`place`), its speed and the typical speed of its group's leases, in bytes per second, and how many
--- seconds it still needs. Reports come every few seconds: the bytes since the last one are estimated, unless it was due long ago.
+-- seconds it still needs. `silence` is the time since its last report. Reports come every few seconds: the bytes since then are estimated, unless a
+-- report was due long ago.
 --
 -- OFFSET 0 has each value computed once, wherever it is used: this runs for every lease.
 CREATE FUNCTION lease_pace(l leases, g groups)
-RETURNS TABLE (place bigint, speed double precision, typical double precision, needs double precision)
+RETURNS TABLE (place bigint, speed double precision, typical double precision, needs double precision, silence double precision)
 LANGUAGE sql STABLE AS $$
-    SELECT p.place, p.speed, p.typical, (l.last - p.place) / greatest(p.speed, 1)
+    SELECT p.place, p.speed, p.typical, (l.last - p.place) / greatest(p.speed, 1), p.silence
     FROM (
-        SELECT m.speed, m.typical,
+        SELECT m.speed, m.typical, m.silence,
             CASE WHEN m.moves THEN least(l.last, l.durable + (m.speed * m.silence)::bigint) ELSE l.durable END AS place
         FROM (
             SELECT t.moves, t.silence,

@@ -93,13 +93,13 @@ BEGIN
                 SELECT h.id FROM groups h WHERE h.held
                 UNION ALL SELECT w.id FROM groups w WHERE w.window_from IS NOT NULL AND w.state IN ('open', 'sealed'))
             AND NOT group_may_run(g)
-            AND EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.kind IN ('fetch', 'double', 'resolve', 'trial'))
+            AND EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.kind IN ('fetch', 'resolve', 'trial'))
         ORDER BY g.id FOR NO KEY UPDATE SKIP LOCKED
     ) AS locked;
     IF v_groups IS NULL THEN RETURN 0; END IF;
     SELECT array_agg(x.chunk_id), array_agg(x.epoch) INTO v_chunks, v_epochs FROM (
         SELECT l.chunk_id, l.epoch FROM leases l
-        WHERE l.group_id = ANY (v_groups) AND l.kind IN ('fetch', 'double', 'resolve', 'trial') ORDER BY l.chunk_id LIMIT p_limit
+        WHERE l.group_id = ANY (v_groups) AND l.kind IN ('fetch', 'resolve', 'trial') ORDER BY l.chunk_id LIMIT p_limit
     ) AS x;
     IF v_chunks IS NULL THEN RETURN 0; END IF;
     UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = ANY (v_chunks) AND l.kind NOT IN ('resolve', 'trial') AND t.id = l.task_id;
