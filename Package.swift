@@ -49,6 +49,7 @@ let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift
 let structuredFields = Target.Dependency.product(
     name: "RawStructuredFieldValues", package: "swift-http-structured-headers")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
 let package = Package(
     name: "muster",
@@ -70,6 +71,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
         .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
+        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/swiftlang/swift-subprocess", exact: "1.0.2"),
     ],
@@ -101,8 +103,8 @@ let package = Package(
                 + scripts(
                     "Schema/Verbs",
                     [
-                        "additions", "answers", "budgets", "chains", "chunks", "claim", "completion", "conditions",
-                        "cuts", "deadlines", "deliveries", "events", "failures", "grants", "incarnation",
+                        "additions", "answers", "budgets", "chains", "chunks", "claim", "clock", "completion",
+                        "conditions", "cuts", "deadlines", "deliveries", "events", "failures", "grants", "incarnation",
                         "ladder", "lanes", "limits", "mirrors", "once", "origins", "outages", "paths", "preemption",
                         "purges", "questions", "reports", "requests", "returns", "reuse", "sessions", "shares",
                         "sharing", "slices", "stragglers", "verbs", "wholeness", "windows",
@@ -160,9 +162,8 @@ let package = Package(
             "MusterCoordinator",
             [
                 "MusterCoordinator", "MusterAPI", "MusterCommandLine", "MusterCore", "MusterStore", "MusterPostgres",
-                "MusterSystem", "MusterTestSupport", "MusterWorker", logging, metrics, nio, nioEmbedded,
-                serviceLifecycle,
-                system,
+                "MusterSystem", "MusterTestSupport", "MusterWorker", hummingbird, logging, metrics, nio, nioEmbedded,
+                serviceLifecycle, system, yams,
             ]),
         tests(
             "MusterWorker",

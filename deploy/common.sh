@@ -41,7 +41,7 @@ runtime_packages=(ca-certificates git libbrotli-dev libcurl4-openssl-dev libpq-d
 # What the demonstration and the tests serve files with.
 origin_packages=(nginx)
 # Other people's servers that the tests fetch from, and other people's programs that they compare with.
-peer_packages=(prometheus apache2 caddy lighttpd lighttpd-mod-openssl squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone python3-venv)
+peer_packages=(pgbouncer prometheus apache2 caddy lighttpd lighttpd-mod-openssl squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone python3-venv)
 # Other people's programs that deploy/bench.sh measures beside Muster, and what makes the certificates of the server they all fetch from.
 bench_packages=(curl aria2 wget2 axel lftp rclone openssl)
 # Counts what a worker calls the system for.

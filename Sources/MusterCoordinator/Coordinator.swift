@@ -1,4 +1,5 @@
 import Hummingbird
+import HummingbirdCore
 public import Logging
 import MusterCore
 import MusterPostgres
@@ -68,10 +69,11 @@ public struct Coordinator: Service {
     static func connections(to database: String) -> PostgresConfiguration {
         var connections = PostgresConfiguration(database)
         connections.applicationName = "muster-coordinator"
-        // Every statement ends well before a worker gives up waiting. A coordinator that is stopped with a transaction open
-        // (fault F4) holds its locks for no longer than the idle timeout.
+        // Every statement ends well before a worker gives up waiting, by the server's limit: a client that cancels may hit a
+        // commit that waits for a standby. A coordinator that is stopped with a transaction open (fault F4) holds its locks
+        // for no longer than the idle timeout.
         connections.defaultTimeout = .seconds(15)
-        connections.statementTimeout = .seconds(600)
+        connections.statementTimeout = .seconds(15)
         connections.idleInTransactionTimeout = .seconds(10)
         // A plan with disabled scan types looks expensive: the server would JIT-compile it, for 200 ms at each call of a
         // function.
@@ -122,9 +124,9 @@ public struct Coordinator: Service {
         let listening = Listening(host: configuration.listenHost, port: configuration.listenPort)
         let server = Application(
             router: api.router(),
-            server: .http1(
-                configuration: .init(
-                    additionalChannelHandlers: [ConnectionHandler(table: connections, limits: limits)])),
+            server: HTTPServerBuilder { responder in
+                CoordinatorChannel(table: connections, limits: limits, responder: responder)
+            },
             configuration: ApplicationConfiguration(
                 address: .hostname(configuration.listenHost, port: configuration.listenPort), serverName: "muster",
                 backlog: Limits.listenBacklog),
@@ -166,8 +168,9 @@ public struct Coordinator: Service {
     }
 
     private func checkSchema() async throws {
-        let migrator = Migrator(PostgresConfiguration(configuration.database))
-        if let refusal = try await migrator.difference() { throw refusal }
+        let database = PostgresConfiguration(configuration.database)
+        try await SchemaMigration.checkSessions(database)
+        if let refusal = try await Migrator(database).difference() { throw refusal }
     }
 }
 
@@ -181,7 +184,21 @@ public enum SchemaMigration {
     ///
     /// - Throws: `SchemaRefusal` when no migration leads from the database to this build, or while coordinators use the database.
     public static func migrate(database: String) async throws -> [String] {
-        try await Migrator(PostgresConfiguration(database)).migrate()
+        let database = PostgresConfiguration(database)
+        try await checkSessions(database)
+        return try await Migrator(database).migrate()
+    }
+
+    /// Refuses a pooler between that gives each transaction another session.
+    static func checkSessions(_ database: PostgresConfiguration) async throws {
+        guard try await PostgresConnection.haveOwnSessions(database) else {
+            throw PostgresError.connection(
+                .init(
+                    kind: .badConfiguration,
+                    message: "the connection string leads to a pooler that gives each transaction another session of "
+                        + "PostgreSQL (pgbouncer with pool_mode=transaction); use pool_mode=session, or connect directly"
+                ))
+        }
     }
 
     /// Checks that no table has lost rows that other tables refer to. A database without other supervision may have lost

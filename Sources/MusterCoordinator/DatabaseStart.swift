@@ -7,6 +7,9 @@ public enum DatabaseStart {
     /// The pause between two tries.
     private static let pause: Duration = .seconds(1)
 
+    /// Whether a connection string can be read.
+    public static func canRead(_ database: String) -> Bool { PostgresConfiguration(database).isReadable }
+
     /// Returns when the database accepts connections. The reason for the wait is logged whenever it changes.
     ///
     /// - Throws: `PostgresError` where waiting does not help, as for a wrong password; `CancellationError`.

@@ -53,6 +53,7 @@ enum AccountSwitch {
     }
 
     private static func succeeds(_ command: Command) async throws -> Bool {
+        try PostgresTool.checkRoom(for: command.program)
         do {
             let result = try await Subprocess.run(
                 PostgresTool.configuration(command),

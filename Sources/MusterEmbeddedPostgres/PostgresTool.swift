@@ -1,3 +1,4 @@
+import MusterSystem
 import Subprocess
 import SystemPackage
 
@@ -25,6 +26,7 @@ struct PostgresTool: Sendable {
     /// Runs it to its end, whatever its status is.
     func run() async throws -> Outcome {
         let command = try await AccountSwitch.command([path.string] + arguments, as: account)
+        try Self.checkRoom(for: path)
         do {
             let result = try await Subprocess.run(
                 Self.configuration(command),
@@ -36,6 +38,15 @@ struct PostgresTool: Sendable {
             return Outcome(succeeded: status.isSuccess, status: "\(status)", output: result.standardOutput)
         } catch let error as SubprocessError {
             throw EmbeddedPostgresError.launchFailed(program: path.string, reason: "\(error)")
+        }
+    }
+
+    /// Throws if there are too few descriptors to start a program.
+    static func checkRoom(for program: FilePath) throws(EmbeddedPostgresError) {
+        do {
+            try OpenDescriptors.checkRoomForProgram()
+        } catch {
+            throw .launchFailed(program: program.string, reason: "\(error)")
         }
     }
 

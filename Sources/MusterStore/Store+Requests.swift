@@ -99,7 +99,7 @@ extension Store {
                 RETURNING 1
             )
             SELECT count(*) AS count FROM dropped
-            """, waking: .nobody)
+            """, waking: [])
     }
 
     /// Runs a transaction that may be repeated, even when the outcome of its commit is unknown (fault F6), and wakes what
@@ -131,9 +131,24 @@ extension Store {
     }
 
     /// Runs one statement that changes something, in a transaction that claims the request if there is one.
-    func change(_ sql: SQL, deadline: ContinuousClock.Instant? = nil) async throws -> PostgresRows {
-        guard Self.request != nil else { return try await query(sql, deadline: deadline) }
-        return try await transaction(waking: .nobody) { try await $0.query(sql, deadline: deadline) }
+    ///
+    /// - Parameter limit: for a statement that may take longer than others.
+    func change(_ sql: SQL, limit: Duration? = nil) async throws -> PostgresRows {
+        guard Self.request != nil || limit != nil else { return try await query(sql) }
+        let deadline = limit.map { ContinuousClock.now + $0 }
+        return try await transaction(waking: []) { connection in
+            guard let deadline else { return try await connection.query(sql) }
+            return try await Self.query(sql, within: deadline - .now, on: connection)
+        }
+    }
+
+    /// Runs a statement of a transaction that may take longer than others. The longer limit holds for the rest of the
+    /// transaction.
+    static func query(
+        _ sql: SQL, within limit: Duration, on connection: PostgresConnection
+    ) async throws -> PostgresRows {
+        _ = try await connection.query("SELECT set_config('statement_timeout', \("\(limit.milliseconds)"), true)")
+        return try await connection.query(sql, deadline: .now + limit)
     }
 
     private func claimed<Answer: Sendable>(
@@ -152,7 +167,7 @@ extension Store {
                 throw RequestAnswered()
             } catch let error as PostgresError where error.constraint == "requests_about" {
                 throw Refusal.keyReused
-            } catch let error as PostgresError where isRepeatable && tries < 4 && error.outcomeUnknown {
+            } catch let error as PostgresError where isRepeatable && tries < 4 && error.lostAnswer {
                 tries += 1
             }
         }

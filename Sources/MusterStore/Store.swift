@@ -38,16 +38,24 @@ public struct Store: Sendable {
         public var contentVersions: Int32 = Limits.contentVersions
         /// Deaths of sessions without progress after which a task counts as poison (I12).
         public var deaths: Int32 = Limits.deaths
-        /// The longest wait of a chunk after its first failure. It doubles with every further failure.
-        public var backoffBase: Duration = Backoff().base
+        /// The longest wait of a chunk after its first failure. It doubles with every further failure (`backoff()` in the database).
+        public var backoffBase: Duration = .seconds(1)
         /// The longest wait of a chunk after any failure.
-        public var backoffMaximum: Duration = Backoff().maximum
+        public var backoffMaximum: Duration = .seconds(300)
 
         /// The bounds of `Limits`.
         public init() {}
 
         /// The longest wait between two tries of a file that waits for room, so that new room is noticed soon.
         static let roomBackoff: Duration = .seconds(5)
+
+        /// The limits as a value of the type `policy` (`Tables/0002_leasing.sql`), in the order of its fields.
+        var row: SQL {
+            """
+            ROW(\(firstChunk), \(connectionsPerOrigin), \(leasesPerSession), \(fleetRate), \(shrinkUnit), \(minimumShrink),
+                \(attempts), \(contentVersions), \(deaths), \(backoffBase.milliseconds))::policy
+            """
+        }
 
         /// The number of failures without progress after which a task fails.
         func attempts(isToldSoon: Bool) -> Int32 {
@@ -63,11 +71,14 @@ public struct Store: Sendable {
         case noSuchTask(String)
         /// There is no live worker of this name.
         case noSuchWorker(String)
-        /// The worker that opens a session has another directory for this sink than the live worker named here.
-        case otherDirectory(sink: String, worker: String)
-        /// The worker that opens a session has another directory for this sink than the one that holds files of this
-        /// unfinished group.
-        case filesElsewhere(sink: String, group: String)
+        /// A worker has another directory for this sink than the live session of the worker named here; `isNamesake` says that
+        /// both have one name. `place` is the sink's place in the request to open a session, from 0, if it was in one.
+        case otherDirectory(sink: String, worker: String, isNamesake: Bool, place: Int?)
+        /// A worker has another directory for this sink than the one that holds files of this unfinished group; `place` as
+        /// before.
+        case filesElsewhere(sink: String, group: String, place: Int?)
+        /// The session has as many sinks as it may have.
+        case tooManySinks
         /// A group of this name exists.
         case groupExists(String)
         /// Two lines mean different things by the same key.
@@ -128,12 +139,10 @@ public struct Store: Sendable {
     /// `query`.
     ///
     /// - Parameters:
-    ///   - wake: what is woken; `nobody` also for a verb that calls `wake(_:)` itself once it has read what has changed.
-    ///   - deadline: for a statement that takes longer than others.
-    func write(
-        _ sql: SQL, waking wake: Wake, deadline: ContinuousClock.Instant? = nil
-    ) async throws -> PostgresRows {
-        let rows = try await change(sql, deadline: deadline)
+    ///   - wake: what is woken; empty where nothing waits for the change, and for a verb that calls `wake(_:)` itself once it has read what has changed.
+    ///   - limit: for a statement that may take longer than others.
+    func write(_ sql: SQL, waking wake: Wake, limit: Duration? = nil) async throws -> PostgresRows {
+        let rows = try await change(sql, limit: limit)
         self.wake(wake)
         return rows
     }
@@ -148,14 +157,12 @@ public struct Store: Sendable {
 
     /// Runs one statement that changes nothing, or is harmless when repeated. It is repeated after a deadlock or a
     /// serialization failure, and when the connection broke so that the outcome of the commit is unknown (fault F6).
-    ///
-    /// - Parameter deadline: for a statement that takes longer than others.
-    func query(_ sql: SQL, deadline: ContinuousClock.Instant? = nil) async throws -> PostgresRows {
+    func query(_ sql: SQL) async throws -> PostgresRows {
         var tries = 0
         while true {
             do {
-                return try await pool.query(sql, deadline: deadline)
-            } catch let error as PostgresError where tries < 4 && (error.isRetryable || error.outcomeUnknown) {
+                return try await pool.query(sql)
+            } catch let error as PostgresError where tries < 4 && (error.isRetryable || error.lostAnswer) {
                 tries += 1
             }
         }
@@ -206,5 +213,12 @@ extension Timestamp {
     /// A point in time, from the form in which PostgreSQL sends it.
     init(_ timestamp: PostgresTimestamp) {
         self.init(microseconds: timestamp.microsecondsSinceEpoch)
+    }
+}
+
+extension PostgresRow {
+    /// Reads a time that may be NULL.
+    func moment(_ column: String) throws -> Timestamp? {
+        try decode(column, as: PostgresTimestamp?.self).map(Timestamp.init)
     }
 }

@@ -18,7 +18,4 @@ public struct Wake: OptionSet, Sendable, Hashable {
     public static let events = Wake(rawValue: 1 << 1)
     /// A delivery of an event may be due.
     public static let deliveries = Wake(rawValue: 1 << 2)
-
-    /// Nothing waits for what the verb changes.
-    public static let nobody: Wake = []
 }

@@ -1,8 +1,10 @@
 import MusterAPI
+import MusterCore
 import MusterTestSupport
 import Testing
 
 @testable import MusterCoordinator
+@testable import MusterStore
 
 @Suite("Groups whose workers are silent, or gone")
 struct AbsentWorkerTests {
@@ -11,23 +13,25 @@ struct AbsentWorkerTests {
     @Test func workersThatWereNotHeardOfAreNamed() {
         var facts = GroupExplanationTests.facts()
         facts.workers.silent = [.init(name: "b", since: GroupExplanationTests.now, endsAt: nil)]
-        facts.at = GroupExplanationTests.soon
+        facts.situation.at = GroupExplanationTests.soon
         #expect(document(facts).summary.hasSuffix("lately; nothing has been heard of the worker b for 10 s."))
         facts.workers.silent.append(.init(name: "c", since: GroupExplanationTests.soon, endsAt: nil))
         #expect(document(facts).summary.hasSuffix("nothing has been heard of the worker b and 1 more for 10 s."))
         facts.group.tasks.finalizing = facts.group.tasks.active
         facts.group.tasks.active = 0
-        facts.placing = 1
+        facts.situation.leases.finalizing = 1
         #expect(document(facts).summary.contains("put in place; nothing has been heard of the worker b"))
     }
 
     @Test func nothingIsForetoldWhileAllWorkersAreSilent() {
         var facts = GroupExplanationTests.facts()
-        facts.straggler = .init(
-            key: "k", origin: "https://a.example:443", worker: "b", bytesLeft: 900, bytesPerSecond: 100,
-            grantedAt: GroupExplanationTests.now)
+        facts.situation.stragglers = [
+            .init(
+                key: "k", kind: .fetch, origin: "https://a.example:443", worker: "b", bytesLeft: 900,
+                bytesPerSecond: 100, grantedAt: GroupExplanationTests.now)
+        ]
         facts.workers.silent = [.init(name: "b", since: GroupExplanationTests.now, endsAt: nil)]
-        facts.at = GroupExplanationTests.soon
+        facts.situation.at = GroupExplanationTests.soon
         #expect(document(facts).eta.seconds != nil, "others may take over")
         facts.workers.areAllSilent = true
         let working = document(facts)

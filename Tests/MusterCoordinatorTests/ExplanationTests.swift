@@ -1,35 +1,33 @@
 import MusterAPI
 import MusterCore
-import MusterStore
 import Testing
 
 @testable import MusterCoordinator
+@testable import MusterStore
 
 /// Each reason for which a task is not done, from facts alone.
 @Suite("Why a task is not done")
 struct ExplanationTests {
     private static let now = Timestamp(microseconds: 1_772_366_400_000_000)
     private static let later = Timestamp(microseconds: 1_772_366_460_000_000)
-    private static let origin = TaskFacts.Origin(key: "https://a.example:443", pausedUntil: nil, leases: 1, allowed: 8)
-
     /// A queued task whose one chunk is ready, with room everywhere.
-    private static func facts(
+    static func facts(
         _ state: TaskState = .queued, ready: Int64 = 1, waiting: Int64 = 0, leased: Int64 = 0,
-        failure: FailureDocument? = nil
+        failure: TaskFailure? = nil
     ) -> TaskFacts {
-        TaskFacts(
-            task: TaskDocument(
-                key: "k", state: state, urls: ["https://a.example/k"], path: "k", size: nil, priority: 0, metadata: nil,
-                bytes: .init(done: 0, total: nil), contentVersion: 1, etag: nil, lastModified: nil, effectiveURL: nil,
-                digests: [:], attempts: 0, failure: failure, createdAt: now, startedAt: nil, finishedAt: nil),
-            group: "g", isGroupPaused: false, sink: "default",
-            chunks: .init(done: 0, leased: leased, ready: ready, waiting: waiting, parked: 0), work: [], sources: [],
-            attempts: [], nextDue: nil, question: .none, origins: [origin], groupLeases: 1, groupCap: nil,
-            workers: .init(reaching: 2, parkedDetail: nil, freeSlots: 4), deadlineAt: nil, at: now)
+        var task = TaskDocument(key: "k", state: state, urls: ["https://a.example/k"], path: "k", createdAt: now)
+        task.failure = failure
+        let situation = TaskSituation(
+            chunks: .init(done: 0, leased: leased, ready: ready, waiting: waiting, parked: 0), groupConnections: 1,
+            workers: .init(reaching: 2, draining: 0, freeSlots: 4), work: [], sources: [],
+            origins: [.sample("a", connections: 1)], attempts: [], at: now)
+        return TaskFacts(
+            task: task, situation: situation, group: "g", sink: "default",
+            workers: .init(reaching: 2, freeSlots: 4))
     }
 
-    private static func work(_ kind: LeaseKind, _ worker: String = "w") -> ExplanationDocument.Work {
-        .init(worker: worker, kind: kind.rawValue, start: 0, end: 10, durable: 0, source: nil, since: now)
+    private static func work(_ kind: LeaseKind, _ worker: String = "w") -> TaskWork {
+        .init(worker: worker, kind: kind, start: 0, end: 10, durable: 0, source: nil, since: now)
     }
 
     private func reasons(_ facts: TaskFacts) -> [ExplanationDocument.Reason] {
@@ -52,7 +50,7 @@ struct ExplanationTests {
         #expect(
             Explanation(facts: facts).document.summary == "It has succeeded: the file stands at k, whole and verified.")
         facts.task.attempts = 2
-        facts.isDoubtful = true
+        facts.situation.isDoubtful = true
         let document = Explanation(facts: facts).document
         #expect(document.doubtful == true)
         #expect(document.summary.contains("was taken as the file at try 3, and nothing tells whether it is one"))
@@ -60,7 +58,7 @@ struct ExplanationTests {
 
     @Test func aTaskThatIsFetchedNamesItsWorkersAndSinceWhen() {
         var facts = Self.facts(.active, ready: 0, leased: 2)
-        facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]
+        facts.situation.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]
         let document = Explanation(facts: facts).document
         #expect(document.waits.map(\.reason) == [.fetching] && document.waits[0].since == Self.now)
         #expect(document.summary == "2 workers are fetching 2 chunks of it.")
@@ -70,8 +68,8 @@ struct ExplanationTests {
     /// An origin that accepts connections and answers nothing.
     @Test func aTaskOfWhichNothingComesSaysThatItIsTriedAgain() {
         var facts = Self.facts(.active, ready: 0, leased: 1)
-        facts.work = [Self.work(.fetch)]
-        facts.at = Self.later
+        facts.situation.work = [Self.work(.fetch)]
+        facts.situation.at = Self.later
         let document = Explanation(facts: facts).document
         #expect(document.summary.contains("nothing of that has come"))
         #expect(
@@ -85,12 +83,12 @@ struct ExplanationTests {
     /// Lists of tasks and progress show the same numbers.
     @Test func explanationAndDocumentOfATaskGiveTheSameEstimate() {
         var facts = Self.facts(.active, ready: 0, leased: 1)
-        facts.work = [Self.work(.fetch)]
+        facts.situation.work = [Self.work(.fetch)]
         facts.task.etaSeconds = 60
         #expect(Explanation(facts: facts).document.next?.hasSuffix("as things go at \(Self.later)") == true)
         var paused = Self.facts()
-        paused.origins[0].pausedUntil = Timestamp(microseconds: Self.later.microseconds + 60_000_000)
-        paused.origins[0].isTried = true
+        paused.situation.origins[0].pausedUntil = Timestamp(microseconds: Self.later.microseconds + 60_000_000)
+        paused.situation.origins[0].isTried = true
         #expect(Explanation(facts: paused).document.next == "it goes on at 2026-03-01T12:02:00.000Z")
         paused.task.retry = .init(number: 2, inSeconds: 60)
         #expect(Explanation(facts: paused).document.next == "it goes on at \(Self.later)")
@@ -98,16 +96,16 @@ struct ExplanationTests {
 
     @Test func aWorkerThatIsSilentIsNamed() {
         var facts = Self.facts(.active, ready: 0, leased: 2)
-        facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]
-        facts.work[1].silentSince = Self.now
-        facts.work[1].endsAt = Self.later
-        facts.at = Timestamp(microseconds: Self.now.microseconds + 6_200_000)
+        facts.situation.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b")]
+        facts.situation.work[1].silentSince = Self.now
+        facts.situation.work[1].endsAt = Self.later
+        facts.situation.at = Timestamp(microseconds: Self.now.microseconds + 6_200_000)
         #expect(
             Explanation(facts: facts).document.summary
                 == "2 workers are fetching 2 chunks of it; nothing has been heard of the worker b for 6 s; it counts as gone in 53 s."
         )
-        facts.work.append(facts.work[1])
-        facts.at = Self.later
+        facts.situation.work.append(facts.situation.work[1])
+        facts.situation.at = Self.later
         #expect(
             Explanation(facts: facts).document.summary.hasSuffix("of the worker b for 60 s; it counts as gone now."),
             "it is one worker")
@@ -116,7 +114,7 @@ struct ExplanationTests {
     @Test func aTaskThatIsReadyDoesNotPromiseASilentWorker() {
         var facts = Self.facts()
         facts.workers.silent = [.init(name: "b", since: Self.now, endsAt: nil)]
-        facts.at = Self.later
+        facts.situation.at = Self.later
         #expect(reasons(facts) == [.workersBusy], "another one takes it")
         facts.workers.areAllSilent = true
         let document = Explanation(facts: facts).document
@@ -127,8 +125,8 @@ struct ExplanationTests {
 
     @Test func aTaskThatIdlePlacesHelpWithSaysHow() {
         var facts = Self.facts(.active, ready: 0, leased: 2)
-        facts.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b"), Self.work(.fetch, "c")]
-        facts.shrinking = 1
+        facts.situation.work = [Self.work(.fetch, "a"), Self.work(.fetch, "b"), Self.work(.fetch, "c")]
+        facts.situation.shrinking = 1
         #expect(
             Explanation(facts: facts).document.summary
                 == "3 workers are fetching 3 chunks of it; one is to give the tail to others.")
@@ -136,23 +134,23 @@ struct ExplanationTests {
 
     @Test func otherWaitsOfATaskComeAfterItsFetching() {
         var facts = Self.facts(.active, ready: 2, waiting: 1, leased: 1)
-        facts.work = [Self.work(.fetch)]
-        facts.nextDue = Self.later
-        facts.origins[0].leases = 8
+        facts.situation.work = [Self.work(.fetch)]
+        facts.situation.dueAt = Self.later
+        facts.situation.origins[0].connections = 8
         #expect(reasons(facts) == [.fetching, .backoff, .originFull])
         #expect(Explanation(facts: facts).document.next?.hasPrefix("3 more chunks are fetched") == true)
     }
 
     @Test func aTaskThatIsVerifiedSaysSo() {
         var facts = Self.facts(.finalizing, ready: 0, leased: 1)
-        facts.work = [Self.work(.finalize)]
+        facts.situation.work = [Self.work(.finalize)]
         #expect(reasons(facts) == [.finalizing])
         #expect(Explanation(facts: facts).document.summary == "The worker w verifies the file and puts it in place.")
     }
 
     @Test func aFileThatIsToBePutInPlaceNeedsAWorkerAndNoConnection() {
         var facts = Self.facts(.finalizing)
-        facts.origins = []
+        facts.situation.origins = []
         facts.groupCap = 1
         #expect(reasons(facts) == [.workersBusy])
         facts.workers.reaching = 0
@@ -161,8 +159,8 @@ struct ExplanationTests {
 
     @Test func backoffSaysUntilWhenAndWhatWentWrong() {
         var facts = Self.facts(ready: 0, waiting: 1)
-        facts.nextDue = Self.later
-        facts.attempts = [
+        facts.situation.dueAt = Self.later
+        facts.situation.attempts = [
             .init(
                 at: Self.now, worker: "w", source: nil, kind: .httpStatus(503), status: 503, detail: "busy",
                 requestID: nil, address: nil, offset: 0, outcome: .retry)
@@ -176,49 +174,50 @@ struct ExplanationTests {
 
     @Test func aPausedOriginIsAReasonOnlyIfEveryOriginIsPaused() {
         var facts = Self.facts()
-        facts.origins[0].pausedUntil = Self.later
+        facts.situation.origins[0].pausedUntil = Self.later
         let document = Explanation(facts: facts).document
         #expect(document.waits.map(\.reason) == [.originPaused] && document.waits[0].until == Self.later)
         #expect(document.summary == "The origin https://a.example:443 is paused.")
         let sooner = "muster origins set https://a.example:443 --pause-until none"
         #expect(document.next == "it goes on at \(Self.later); sooner with: \(sooner)")
-        facts.origins.append(.init(key: "https://b.example:443", pausedUntil: nil, leases: 0, allowed: 8))
+        facts.situation.origins.append(.sample("b"))
         #expect(reasons(facts) == [.workersBusy])
     }
 
     @Test func aFullOriginIsAReasonOnlyIfNoOtherHasRoom() {
         var facts = Self.facts()
-        facts.origins[0].allowed = 1
+        facts.situation.origins[0].allowedConnections = 1
         #expect(reasons(facts) == [.originFull])
         #expect(Explanation(facts: facts).document.summary.contains("the one connection"))
-        facts.origins.append(.init(key: "https://b.example:443", pausedUntil: Self.later, leases: 0, allowed: 8))
+        facts.situation.origins.append(.sample("b"))
+        facts.situation.origins[1].pausedUntil = Self.later
         #expect(reasons(facts) == [.originFull], "a paused one has no room either")
-        facts.origins[1].pausedUntil = nil
+        facts.situation.origins[1].pausedUntil = nil
         #expect(reasons(facts) == [.workersBusy])
     }
 
     @Test func anOriginThatRefusedOthersSaysWhatKeepsItsConnectionsFew() {
         var facts = Self.facts()
-        facts.origins[0].allowed = 1
-        facts.origins[0].limit = .init(status: 404, seconds: 6)
+        facts.situation.origins[0].allowedConnections = 1
+        facts.situation.origins[0].limit = .init(status: 404, seconds: 6)
         #expect(
             Explanation(facts: facts).document.summary
                 == "The origin https://a.example:443 has the one connection that it may have now: it refused others with 404 6 s ago; "
                 + "one more is tried every 10 s.")
-        facts.origins[0].limit = .init(status: nil, seconds: 6)
+        facts.situation.origins[0].limit = .init(status: nil, seconds: 6)
         #expect(Explanation(facts: facts).document.summary.contains("it refused others 6 s ago"))
     }
 
     @Test func theSameFileThatAnotherTaskFetchesIsAReason() {
         var facts = Self.facts(ready: 0, waiting: 1)
-        facts.awaited = (group: "other", key: "theirs")
+        facts.situation.awaited = .init(group: "other", key: "theirs")
         let document = Explanation(facts: facts).document
         #expect(document.waits.map(\.reason) == [.sameFile])
         #expect(document.summary == #"The same is being fetched for "theirs" of the group "other"."#)
         #expect(document.next == "it is made of that file when that is there; if that one fails, it is fetched")
         // Without the other task, it waits for the backoff after its own failure.
-        facts.awaited = nil
-        facts.nextDue = Self.later
+        facts.situation.awaited = nil
+        facts.situation.dueAt = Self.later
         #expect(reasons(facts) == [.backoff])
     }
 
@@ -226,13 +225,13 @@ struct ExplanationTests {
         var facts = Self.facts()
         facts.groupCap = 1
         #expect(reasons(facts) == [.groupFull])
-        facts.groupLeases = 0
+        facts.situation.groupConnections = 0
         #expect(reasons(facts) == [.workersBusy])
     }
 
     @Test func aSinkThatNoWorkerReachesIsNamedWithTheCommandThatHelps() {
         var facts = Self.facts()
-        facts.workers = .init(reaching: 0, parkedDetail: nil, freeSlots: 0)
+        facts.workers = .init(reaching: 0, freeSlots: 0)
         let document = Explanation(facts: facts).document
         #expect(document.waits.map(\.reason) == [.noWorker])
         #expect(document.summary.contains("muster work --sink default=DIR"))
@@ -258,23 +257,23 @@ struct ExplanationTests {
 
     @Test func aQuestionToTheResolverIsAReasonWhileItIsAskedAndBefore() {
         var facts = Self.facts(ready: 0, waiting: 2)
-        facts.question = .asked(worker: "w", since: Self.now)
+        facts.situation.question = .asked(worker: "w", since: Self.now)
         #expect(reasons(facts) == [.resolver])
         #expect(Explanation(facts: facts).document.next == "it goes on with the fresh URL")
-        facts.question = .due(Self.later)
+        facts.situation.question = .due(Self.later)
         #expect(Explanation(facts: facts).document.next == "the resolver is asked again at \(Self.later)")
     }
 
     @Test func aDeadlineIsPartOfWhatHappensNext() {
         var facts = Self.facts()
-        facts.deadlineAt = Self.later
+        facts.task.deadlineAt = Self.later
         let document = Explanation(facts: facts).document
         #expect(document.next?.hasSuffix("it fails at \(Self.later) if it is not done by then") == true)
         #expect(document.deadlineAt == Self.later)
     }
 
     @Test func aFailedTaskSaysHowItEndedAndWhatCanBeDone() {
-        let failure = FailureDocument(
+        let failure = TaskFailure(
             kind: .notFound, detail: "it does not have it", at: Self.now, status: 404, source: "https://a.example/k")
         let document = Explanation(facts: Self.facts(.failed, ready: 0, failure: failure)).document
         #expect(
@@ -310,8 +309,8 @@ struct ExplanationTests {
         facts.window = .always
         facts.isGroupPaused = true
         #expect(reasons(facts) == [.workersBusy])
-        facts.chunks = .init(done: 0, leased: 1, ready: 0, waiting: 0, parked: 0)
-        facts.work = [Self.work(.finalize)]
+        facts.situation.chunks = .init(done: 0, leased: 1, ready: 0, waiting: 0, parked: 0)
+        facts.situation.work = [Self.work(.finalize)]
         let placing = Explanation(facts: facts).document
         #expect(placing.waits.map(\.reason) == [.finalizing])
         #expect(placing.summary == "The worker w verifies the file and puts it in place.")
@@ -321,7 +320,7 @@ struct ExplanationTests {
     @Test func aTaskOfAPausedGroupThatIsStillFetchedSaysBoth() {
         var facts = Self.facts(.active, ready: 0, leased: 1)
         facts.isGroupPaused = true
-        facts.work = [Self.work(.fetch)]
+        facts.situation.work = [Self.work(.fetch)]
         #expect(reasons(facts) == [.paused, .fetching])
     }
 

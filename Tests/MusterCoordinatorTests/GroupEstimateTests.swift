@@ -3,6 +3,7 @@ import MusterCore
 import Testing
 
 @testable import MusterCoordinator
+@testable import MusterStore
 
 /// When a group will be done; without a basis there is no estimate.
 @Suite("When a group will be done")
@@ -33,7 +34,7 @@ struct GroupEstimateTests {
 
     @Test func withSeveralOriginsThereIsNoBoundAbove() {
         var facts = Facts.facts()
-        facts.origins.append(Facts.origin("b"))
+        facts.situation.origins.append(Facts.origin("b"))
         let estimate = estimate(facts)
         #expect(estimate.seconds == 60)
         #expect(estimate.because.hasSuffix("an origin that ends later than the others is not foreseen"))
@@ -41,24 +42,26 @@ struct GroupEstimateTests {
 
     @Test func theOriginThatEndsLastDecidesWhereAllOfThemAreKnown() {
         var facts = Facts.facts()
-        facts.origins = [Facts.origin("a", speed: 900), Facts.origin("b", speed: 100)]
-        (facts.origins[0].bytesLeft, facts.origins[1].bytesLeft) = (18_000, 42_000)
+        facts.situation.origins = [Facts.origin("a", speed: 900), Facts.origin("b", speed: 100)]
+        (facts.situation.origins[0].bytesLeftInAll, facts.situation.origins[1].bytesLeftInAll) = (18_000, 42_000)
         let estimate = estimate(facts)
         #expect(estimate.seconds == 420)
-        #expect(GroupEstimate(facts: facts).slowest?.key == "https://b.example:443")
+        #expect(GroupEstimate(facts: facts).slowest?.origin.key == "https://b.example:443")
         #expect(!estimate.because.contains("not foreseen"))
         // Deferred chunks are also left to fetch, and their origin is unknown.
-        facts.putOff = .init(chunks: .init(number: 1, more: false), firstDue: nil)
-        #expect(GroupEstimate(facts: facts).slowest?.bytesLeft == nil)
+        facts.situation.putOff = .init(fetching: 1)
+        #expect(GroupEstimate(facts: facts).slowest?.bytesLeftInAll == nil)
     }
 
     @Test func theSlowestChunkOfNowIsWaitedFor() {
         var facts = Facts.facts()
-        facts.straggler = .init(
-            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: 5_000, bytesPerSecond: 10,
-            grantedAt: Facts.now)
+        facts.situation.stragglers = [
+            .init(
+                key: "k", kind: .fetch, origin: "https://a.example:443", worker: "w", bytesLeft: 5_000,
+                bytesPerSecond: 10, grantedAt: Facts.now)
+        ]
         #expect(estimate(facts).seconds == 500)
-        facts.straggler?.bytesPerSecond = 0
+        facts.situation.stragglers[0].bytesPerSecond = 0
         #expect(estimate(facts).seconds == 60, "a stalled chunk says nothing about the end")
         let path = GroupExplanation(facts: facts).document.criticalPath
         #expect(
@@ -70,38 +73,40 @@ struct GroupEstimateTests {
     @Test func underARateOnlyTheWholeRestCounts() {
         var facts = Facts.facts()
         facts.group.bytesPerSecond = 10_000
-        facts.straggler = .init(
-            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: 5_000, bytesPerSecond: 10,
-            grantedAt: Facts.now)
+        facts.situation.stragglers = [
+            .init(
+                key: "k", kind: .fetch, origin: "https://a.example:443", worker: "w", bytesLeft: 5_000,
+                bytesPerSecond: 10, grantedAt: Facts.now)
+        ]
         facts.bytesPerSecondAllowed = 12_000
         #expect(estimate(facts).seconds == 6, "the slow chunk gets what the others no longer use")
         facts.bytesPerSecondAllowed = 50_000
         #expect(estimate(facts).seconds == 500, "the rate is not what limits it")
-        facts.fleet = .init(bytesPerSecondLimit: 100_000, bytesPerSecond: 95_000)
+        facts.situation.fleet = .init(bytesPerSecondLimit: 100_000, bytesPerSecond: 95_000)
         #expect(estimate(facts).seconds == 6)
     }
 
     @Test func leasesOfASingleOriginThatHaveJustBegunSlowNothingDown() {
         var facts = Facts.facts()
-        facts.origins = [Facts.origin(ready: 6, speed: 300)]
+        facts.situation.origins = [Facts.origin(ready: 6, speed: 300)]
         #expect(estimate(facts).seconds == 60)
     }
 
     @Test func deferredChunksAreNotDoneBeforeTheyAreDue() {
         var facts = Facts.facts()
-        facts.putOff = .init(chunks: .init(number: 1, more: false), firstDue: Facts.later)
+        facts.situation.putOff = .init(fetching: 1, dueAt: Facts.later)
         let putOff = estimate(facts)
         #expect(putOff.seconds == 3_600 && putOff.earliest == Facts.later)
         // A due time in the past bounds nothing, and how long a pause lasts is unknown.
-        facts.putOff.firstDue = moment(-1)
+        facts.situation.putOff.dueAt = moment(-1)
         #expect(estimate(facts).earliest == nil)
-        facts.putOff.firstDue = Facts.later
+        facts.situation.putOff.dueAt = Facts.later
         facts.isPaused = true
         #expect(estimate(facts).earliest == nil)
         facts.isPaused = false
-        facts.putOff = .init(chunks: .none, firstDue: nil)
-        facts.origins.append(Facts.origin("b", own: 0, ready: 1))
-        facts.origins[1].pausedUntil = Facts.later
+        facts.situation.putOff = .init()
+        facts.situation.origins.append(Facts.origin("b", own: 0, ready: 1))
+        facts.situation.origins[1].origin.pausedUntil = Facts.later
         #expect(estimate(facts).seconds == 3_600)
     }
 
@@ -173,13 +178,15 @@ struct GroupEstimateTests {
 
     @Test func theSlowestOriginIsTheOneWithTheMostToDoForItsSpeed() {
         var facts = Facts.facts()
-        facts.origins = [Facts.origin("a", speed: 1_000), Facts.origin("b", speed: 10), Facts.origin("c", speed: 100)]
-        #expect(GroupEstimate(facts: facts).slowest?.key == "https://b.example:443")
-        facts.origins[2].ready = .init(number: 100, more: true)
-        #expect(GroupEstimate(facts: facts).slowest?.key == "https://c.example:443")
-        facts.origins.append(Facts.origin("d", own: 0, ready: 1, speed: 0))
-        #expect(GroupEstimate(facts: facts).slowest?.key == "https://d.example:443", "nothing comes from there")
-        facts.origins = [Facts.origin("e", own: 0)]
+        facts.situation.origins = [
+            Facts.origin("a", speed: 1_000), Facts.origin("b", speed: 10), Facts.origin("c", speed: 100),
+        ]
+        #expect(GroupEstimate(facts: facts).slowest?.origin.key == "https://b.example:443")
+        facts.situation.origins[2].readyChunks = GroupSituation.most + 1
+        #expect(GroupEstimate(facts: facts).slowest?.origin.key == "https://c.example:443")
+        facts.situation.origins.append(Facts.origin("d", own: 0, ready: 1, speed: 0))
+        #expect(GroupEstimate(facts: facts).slowest?.origin.key == "https://d.example:443", "nothing comes from there")
+        facts.situation.origins = [Facts.origin("e", own: 0)]
         #expect(GroupEstimate(facts: facts).slowest == nil, "there is nothing to do there")
     }
 
@@ -196,9 +203,9 @@ struct GroupEstimateTests {
     }
 
     @Test func anOriginThatNothingComesFromHasNoSpeed() {
-        func step(_ origin: GroupFacts.Origin) -> String? {
+        func step(_ origin: GroupSituation.Origin) -> String? {
             var facts = Facts.facts()
-            facts.origins = [origin]
+            facts.situation.origins = [origin]
             facts.group.bytesPerSecond = 0
             return GroupExplanation(facts: facts).document.criticalPath.first
         }
@@ -208,7 +215,7 @@ struct GroupEstimateTests {
                 == "58.6 KiB to be fetched; nothing is asked for from \(key) now")
         #expect(step(Facts.origin(own: 2, speed: 0)) == "58.6 KiB to be fetched; nothing comes from \(key) now")
         var paused = Facts.origin(own: 0, ready: 3, speed: 0)
-        paused.pausedUntil = Facts.facts().at
-        #expect(step(paused)?.hasSuffix("now, which is paused until \(Facts.facts().at)") == true)
+        paused.origin.pausedUntil = Facts.facts().situation.at
+        #expect(step(paused)?.hasSuffix("now, which is paused until \(Facts.facts().situation.at)") == true)
     }
 }

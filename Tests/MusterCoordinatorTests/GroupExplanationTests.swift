@@ -1,9 +1,9 @@
 import MusterAPI
 import MusterCore
-import MusterStore
 import Testing
 
 @testable import MusterCoordinator
+@testable import MusterStore
 
 /// What a group waits for, what its end depends on, and when that is, from facts alone.
 @Suite("Why a group is not done")
@@ -14,27 +14,22 @@ struct GroupExplanationTests {
 
     static func origin(
         _ name: String = "a", own: Int64 = 2, ready: Int64 = 0, speed: Int64 = 1_000
-    ) -> GroupFacts.Origin {
-        GroupFacts.Origin(
-            key: "https://\(name).example:443", pausedUntil: nil, leases: own, allowed: 8, bytesPerSecond: speed,
-            bytesPerSecondLimit: nil, own: own, ownBytesPerSecond: speed, ownBytesLeft: own * 1_000,
-            ready: .init(number: ready, more: false), bytesLeft: nil)
+    ) -> GroupSituation.Origin {
+        GroupSituation.Origin(
+            origin: .sample(name, connections: own, bytesPerSecond: speed), connections: own, bytesPerSecond: speed,
+            bytesLeft: own * 1_000, readyChunks: ready)
     }
 
     /// A sealed group of ten tasks: two are being fetched, six wait, two are there; 60,000 of 80,000 bytes are left, and 1,000 come a second.
     static func facts(_ state: GroupState = .sealed) -> GroupFacts {
-        GroupFacts(
-            group: GroupDocument(
-                name: "g", state: state, generation: 1, sealed: state != .open, sink: "default", priority: 0, weight: 1,
-                limits: GroupLimits(), metadata: nil,
-                tasks: .init(
-                    total: 10, queued: 6, active: 2, paused: 0, finalizing: 0, succeeded: 2, failed: 0, cancelled: 0),
-                bytes: .init(done: 20_000, total: 80_000, unknownTasks: 0), bytesPerSecond: 1_000, etaSeconds: nil,
-                createdAt: now, finishedAt: nil, notes: []),
-            isPaused: false, prerequisites: [], window: .always, bytesPerSecondAllowed: nil, connections: 2,
-            questions: 0, placing: 0, putOff: .init(chunks: .none, firstDue: nil), origins: [origin(ready: 6)],
-            hasMoreOrigins: false, straggler: nil,
-            workers: .init(reaching: 1, parkedDetail: nil, freeSlots: 0), fleet: nil, at: now)
+        var group = GroupDocument(name: "g", state: state, sink: "default", createdAt: now)
+        group.tasks = .init(total: 10, queued: 6, active: 2, succeeded: 2)
+        group.bytes = .init(done: 20_000, total: 80_000, unknownTasks: 0)
+        group.bytesPerSecond = 1_000
+        var situation = GroupSituation(at: now)
+        situation.leases.connections = 2
+        situation.origins = [origin(ready: 6)]
+        return GroupFacts(group: group, situation: situation, workers: .init(reaching: 1, freeSlots: 0))
     }
 
     private func document(_ facts: GroupFacts) -> GroupExplanationDocument { GroupExplanation(facts: facts).document }
@@ -56,9 +51,10 @@ struct GroupExplanationTests {
 
     @Test func filesWithoutRoomAreNamedWithWhatTheyLack() {
         var facts = Self.facts()
-        (facts.roomlessTasks, facts.putOff.chunks) = (4, .init(number: 4, more: false))
-        facts.roomless = [
-            ("a", "the file needs 3 MiB more, 1 MiB are free"), ("b", "the file needs 9 MiB more, 1 MiB are free"),
+        (facts.situation.roomless.tasks, facts.situation.putOff.fetching) = (4, 4)
+        facts.situation.roomless.first = [
+            .init(key: "a", kind: .noSpace, status: nil, detail: "the file needs 3 MiB more, 1 MiB are free"),
+            .init(key: "b", kind: .noSpace, status: nil, detail: "the file needs 9 MiB more, 1 MiB are free"),
         ]
         let wait = document(facts).waits.first { $0.detail.contains("room") }
         #expect(wait?.reason == .backoff && wait?.tasks == 4)
@@ -67,8 +63,8 @@ struct GroupExplanationTests {
                 == "4 files find no room in the sink \"default\": a (the file needs 3 MiB more, 1 MiB are free), "
                 + "b (the file needs 9 MiB more, 1 MiB are free) and 2 more; make room there: each is tried again by itself"
         )
-        facts.roomlessTasks = 1
-        facts.roomless.removeLast()
+        facts.situation.roomless.tasks = 1
+        facts.situation.roomless.first.removeLast()
         #expect(
             document(facts).waits.contains {
                 $0.detail.hasPrefix("one file finds no room")
@@ -82,7 +78,7 @@ struct GroupExplanationTests {
         facts.workers.reaching = 0
         facts.group.tasks.active = 0
         facts.group.tasks.finalizing = 2
-        facts.placing = 1
+        facts.situation.leases.finalizing = 1
         #expect(reasons(facts) == [.paused, .finalizing])
         #expect(document(facts).summary == "The group is paused; go on with: muster resume g.")
         #expect(document(facts).next == nil)
@@ -106,18 +102,18 @@ struct GroupExplanationTests {
 
     @Test func noOriginIsToBlameWhileAllOfTheGroupWaits() {
         var facts = Self.facts()
-        facts.origins = [Self.origin(own: 0, ready: 6)]
+        facts.situation.origins = [Self.origin(own: 0, ready: 6)]
         #expect(document(facts).slowestOrigin?.key == "https://a.example:443")
         facts.prerequisites = [.init(group: "a", on: .succeeded, state: .sealed)]
         #expect(document(facts).slowestOrigin == nil)
         #expect(document(facts).criticalPath[1] == "58.6 KiB to be fetched")
-        facts.origins[0].own = 1
+        facts.situation.origins[0].connections = 1
         #expect(document(facts).slowestOrigin != nil, "what is under way is waited for")
     }
 
     @Test func restToBeFetchedIsToldAsFarAsItIsKnown() {
         var facts = Self.facts()
-        facts.origins = []
+        facts.situation.origins = []
         facts.group.bytes.unknownTasks = 2
         #expect(document(facts).criticalPath[0] == "58.6 KiB and 2 tasks of unknown size to be fetched")
         facts.group.bytes.total = facts.group.bytes.done
@@ -128,9 +124,12 @@ struct GroupExplanationTests {
     @Test func aGroupThatFailedNamesWhatFailedAndWhy() {
         var facts = Self.facts(.failed)
         facts.group.tasks.failed = 5
-        facts.failures = [("a", "404 Not Found"), ("b", String(repeating: "x", count: 500))]
+        facts.situation.failures = [
+            .init(key: "a", kind: .notFound, status: 404, detail: nil),
+            .init(key: "b", kind: .storage, status: nil, detail: String(repeating: "x", count: 500)),
+        ]
         let summary = document(facts).summary
-        #expect(summary.hasPrefix("It failed: 5 of 10 tasks failed: a (404 Not Found), b (xxx"))
+        #expect(summary.hasPrefix("It failed: 5 of 10 tasks failed: a (404 Not Found), b (file not stored: xxx"))
         #expect(
             summary.contains("xxx…) and 3 more; put them back with what they have: muster retry g")
                 && summary.count < 320)
@@ -158,7 +157,7 @@ struct GroupExplanationTests {
         var facts = Self.facts()
         facts.group.tasks.active = 0
         facts.prerequisites = [.init(group: "b", on: .succeeded, state: .sealed)]
-        facts.lost = [.init(group: "a", on: .succeeded, state: .failed)]
+        facts.situation.lost = [.init(group: "a", on: .succeeded, state: .failed)]
         let document = document(facts)
         #expect(document.summary.contains(#"at the end of that chain "a" has failed: muster retry a"#))
         #expect(
@@ -199,12 +198,12 @@ struct GroupExplanationTests {
         var facts = Self.facts()
         facts.group.tasks.queued = 200
         facts.group.limits.maxConnections = 2
-        facts.putOff = .init(chunks: .init(number: 3, more: false), firstDue: Self.soon)
-        facts.origins = [
+        facts.situation.putOff = .init(fetching: 3, dueAt: Self.soon)
+        facts.situation.origins = [
             Self.origin("a", ready: 4), Self.origin("b", own: 0, ready: 5), Self.origin("c", own: 8, ready: 100),
         ]
-        facts.origins[1].pausedUntil = Self.later
-        facts.origins[2].ready.more = true
+        facts.situation.origins[1].origin.pausedUntil = Self.later
+        facts.situation.origins[2].readyChunks += 1
         let waits = document(facts).waits
         #expect(waits.map(\.reason) == [.fetching, .backoff, .originPaused, .groupFull, .originFull])
         #expect(waits.map(\.tasks) == [2, 3, 5, 109, 100] && waits.map(\.more) == [false, false, false, true, true])
@@ -214,10 +213,10 @@ struct GroupExplanationTests {
 
     @Test func anOriginThatRefusedOthersSaysWhatKeepsItsConnectionsFew() {
         var facts = Self.facts()
-        facts.origins[0].ready = .init(number: 5, more: false)
-        facts.origins[0].leases = 2
-        facts.origins[0].allowed = 2
-        facts.origins[0].limit = .init(status: 404, seconds: 6)
+        facts.situation.origins[0].readyChunks = 5
+        facts.situation.origins[0].origin.connections = 2
+        facts.situation.origins[0].origin.allowedConnections = 2
+        facts.situation.origins[0].origin.limit = .init(status: 404, seconds: 6)
         let detail = document(facts).waits.first { $0.reason == .originFull }?.detail
         #expect(
             detail?.hasSuffix("may have now: it refused others with 404 6 s ago; one more is tried every 10 s") == true)
@@ -226,7 +225,7 @@ struct GroupExplanationTests {
     @Test func aWaitIsNeverAboutMoreTasksThanThereAre() {
         var facts = Self.facts()
         facts.group.limits.maxConnections = 2
-        facts.origins[0].ready = .init(number: 100, more: true)
+        facts.situation.origins[0].readyChunks = GroupSituation.most + 1
         let full = document(facts).waits.first { $0.reason == .groupFull }
         #expect(full?.tasks == 8 && full?.more == false)
         #expect(full?.detail == "the group has all of the 2 connections that it may have")
@@ -242,16 +241,16 @@ struct GroupExplanationTests {
         #expect(reasons(facts) == [.fetching, .rateLimited])
         facts.bytesPerSecondAllowed = 2_000
         #expect(reasons(facts) == [.fetching])
-        facts.origins[0].bytesPerSecondLimit = 2_048
-        facts.origins[0].bytesPerSecond = 2_000
+        facts.situation.origins[0].origin.bytesPerSecondLimit = 2_048
+        facts.situation.origins[0].origin.bytesPerSecond = 2_000
         #expect(
             document(facts).waits.last?.detail
                 == "all of the 2.0 KiB/s that may come from https://a.example:443 are used")
-        facts.origins[0].bytesPerSecond = 500
+        facts.situation.origins[0].origin.bytesPerSecond = 500
         #expect(reasons(facts) == [.fetching])
-        facts.fleet = .init(bytesPerSecondLimit: 10_000, bytesPerSecond: 9_500)
+        facts.situation.fleet = .init(bytesPerSecondLimit: 10_000, bytesPerSecond: 9_500)
         #expect(document(facts).waits.last?.detail == "the whole fleet uses all of the 9.8 KiB/s that it may have")
-        facts.fleet?.bytesPerSecond = 5_000
+        facts.situation.fleet?.bytesPerSecond = 5_000
         #expect(reasons(facts) == [.fetching])
     }
 
@@ -261,12 +260,12 @@ struct GroupExplanationTests {
             var facts = Self.facts()
             facts.group.bytesPerSecond = speed
             facts.bytesPerSecondAllowed = 10
-            facts.origins[0].leases = 8
+            facts.situation.origins[0].origin.connections = 8
             #expect(reasons(facts) == [.fetching, .rateLimited], "more connections would bring nothing more")
             let eta = document(facts).eta
             #expect(eta.seconds == 6_000 && eta.because == "58.6 KiB are left, and 10 B/s may come")
             facts.bytesPerSecondAllowed = nil
-            facts.fleet = .init(bytesPerSecondLimit: 10, bytesPerSecond: speed)
+            facts.situation.fleet = .init(bytesPerSecondLimit: 10, bytesPerSecond: speed)
             #expect(document(facts).eta.seconds == 6_000)
         }
     }
@@ -274,9 +273,9 @@ struct GroupExplanationTests {
     @Test func everyRateThatIsUsedUpIsNamed() {
         var facts = Self.facts()
         facts.bytesPerSecondAllowed = 1_000
-        facts.origins = [Self.origin("a", ready: 6), Self.origin("b")]
-        for index in facts.origins.indices { facts.origins[index].bytesPerSecondLimit = 1_000 }
-        facts.fleet = .init(bytesPerSecondLimit: 1_000, bytesPerSecond: 1_000)
+        facts.situation.origins = [Self.origin("a", ready: 6), Self.origin("b")]
+        for index in 0...1 { facts.situation.origins[index].origin.bytesPerSecondLimit = 1_000 }
+        facts.situation.fleet = .init(bytesPerSecondLimit: 1_000, bytesPerSecond: 1_000)
         #expect(
             document(facts).waits.filter { $0.reason == .rateLimited }.map(\.detail) == [
                 "the group uses all of the 1000 B/s that it may have",
@@ -289,7 +288,7 @@ struct GroupExplanationTests {
         var facts = Self.facts()
         facts.group.tasks.active = 0
         facts.group.tasks.queued = 8
-        facts.origins[0].own = 0
+        facts.situation.origins[0].connections = 0
         #expect(reasons(facts) == [.workersBusy])
         #expect(document(facts).summary.contains("is busy"))
         facts.workers.freeSlots = 3
@@ -300,7 +299,7 @@ struct GroupExplanationTests {
         var facts = Self.facts(.open)
         facts.group.tasks = .init(
             total: 3, queued: 0, active: 0, paused: 3, finalizing: 0, succeeded: 0, failed: 0, cancelled: 0)
-        facts.origins = []
+        facts.situation.origins = []
         let document = document(facts)
         #expect(document.waits.map(\.reason) == [.paused, .unsealed])
         #expect(document.summary.hasPrefix("3 tasks are paused and hold the group open"))
@@ -311,16 +310,16 @@ struct GroupExplanationTests {
         var facts = Self.facts()
         facts.group.tasks = .init(
             total: 2, queued: 0, active: 0, paused: 0, finalizing: 2, succeeded: 0, failed: 0, cancelled: 0)
-        facts.origins = []
+        facts.situation.origins = []
         #expect(document(facts).summary == "2 tasks are fetched and wait to be verified and put in place.")
-        facts.placing = 2
+        facts.situation.leases.finalizing = 2
         #expect(document(facts).summary == "2 tasks are being verified and put in place.")
         #expect(document(facts).criticalPath == ["2 tasks have to be verified and put in place"])
     }
 
     @Test func questionsToTheResolverAreAReason() {
         var facts = Self.facts()
-        facts.questions = 1
+        facts.situation.leases.asking = 1
         #expect(reasons(facts) == [.fetching, .resolver])
     }
 

@@ -30,7 +30,7 @@ struct GroupLimitsAPITests {
             let made = try await client.createGroup(
                 GroupRequest(
                     name: "g", limits: limits, tasks: [Self.task], deadline: "2h", onDeadline: .continue,
-                    after: [PrerequisiteRequest(group: "first", on: .finished)]))
+                    after: [GroupPrerequisite(group: "first", on: .finished)]))
             #expect(made.limits == limits && made.onDeadline == .continue && made.overdue == false)
             #expect(try #require(made.deadlineAt).since(made.createdAt) == .seconds(7_200))
             #expect(made.after == [PrerequisiteDocument(group: "first", on: .finished, satisfied: false)])

@@ -22,6 +22,12 @@ struct GuardTests {
         #expect(problem("Bearer an-admin-token-0123", .worker, check) == nil)
     }
 
+    @Test(arguments: ["bearer ", "BEARER ", "bEaReR  "])
+    func schemeHasNoCaseAndTheTokenHas(_ scheme: String) {
+        #expect(problem(scheme + "an-admin-token-0123", .admin, check) == nil)
+        #expect(problem(scheme + "AN-ADMIN-TOKEN-0123", .admin, check) == .unauthorized)
+    }
+
     @Test func theWorkerTokenOpensWhatWorkersDoAndNoMore() {
         #expect(problem("Bearer a-worker-token-0123", .worker, check) == nil)
         #expect(problem("Bearer a-worker-token-0123", .admin, check) == .forbidden)

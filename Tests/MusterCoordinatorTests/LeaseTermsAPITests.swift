@@ -110,7 +110,7 @@ struct LeaseTermsAPITests {
                     == ResolverQuestion(group: "g", key: "f", url: "https://a.example/f?old", source: 0, status: 403))
 
             let asked = try await coordinator.client.explanation(of: "f", in: "g")
-            #expect(asked.waits.first?.reason == .resolver && asked.work.map(\.kind) == ["resolve"])
+            #expect(asked.waits.first?.reason == .resolver && asked.work.map(\.kind) == [.resolve])
             let attempt = try #require(asked.attempts.last)
             #expect(attempt.kind == .httpStatus(403) && attempt.status == 403 && attempt.outcome == .resolve)
             #expect(attempt.requestID == "req-1" && attempt.address == "192.0.2.7" && attempt.worker == "w")
@@ -169,6 +169,24 @@ struct LeaseTermsAPITests {
                 lease = try await puppet.lease(after: [Report(lease: lease.name, kind: .failed, failure: failure)])
             }
             #expect(limits == (kind == .network ? [nil, nil, nil] : mirrors == 1 ? [nil, 60, 120] : [nil, nil, 60]))
+        }
+    }
+
+    /// A silent mirror does not hold a file for minutes that another may bring, and one that is slow gets more time in each round.
+    @Test(arguments: [FailureKind.network, .timeout])
+    func aTryBesideOtherMirrorsHasMorePatienceInEachRound(kind: FailureKind) async throws {
+        try await RunningCoordinator.with(configure: { $0.retryBase = .milliseconds(20) }) { coordinator in
+            let task = TaskRequest(urls: ["https://a.example/f", "https://b.example/f"], key: "f")
+            _ = try await coordinator.client.createGroup(GroupRequest(name: "g", sealed: true, tasks: [task]))
+            let puppet = try await Puppet(coordinator)
+            var lease = try await puppet.lease()
+            var limits: [Int64?] = []
+            for _ in 0..<6 {
+                limits.append(lease.options?.firstByteTimeoutSeconds)
+                let failure = Report.Failure(kind: kind, detail: "silent", source: lease.source?.ordinal)
+                lease = try await puppet.lease(after: [Report(lease: lease.name, kind: .failed, failure: failure)])
+            }
+            #expect(limits == [nil, 30, 60, 60, 120, 120])
         }
     }
 

@@ -28,9 +28,7 @@ struct LockedGroupAPITests {
             let leases = try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 3))
                 .leases
             let locked = try #require(leases.first { $0.path == "g" })
-            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
-            try await pool.withTransaction { connection in
-                _ = try await connection.query("SELECT id FROM groups WHERE name = 'g' FOR NO KEY UPDATE")
+            try await coordinator.locking("g") {
                 let reports = leases.filter { $0.path != "i" }.map(Self.finished)
                 let answer = try await coordinator.client.sync(
                     session.id, SyncRequest(sequence: 2, settled: 1, reports: reports, held: leases.map(\.name)))
@@ -46,7 +44,6 @@ struct LockedGroupAPITests {
                 #expect(again.deferred == [locked.name])
                 #expect(try await coordinator.client.group("i").state == .succeeded)
             }
-            await pool.shutdown()
             let last = try await coordinator.client.sync(
                 session.id, SyncRequest(sequence: 4, settled: 3, reports: [Self.finished(locked)], held: [locked.name]))
             #expect(last.deferred == nil)
@@ -54,12 +51,25 @@ struct LockedGroupAPITests {
         }
     }
 
+    /// The statement may have been one of any route: no group need be locked.
+    @Test func aStatementThatTookTooLongIsToldAndLoggedAsSuch() {
+        let server = PostgresError.Server(sqlState: .queryCanceled, message: "canceling statement")
+        for error in [PostgresError.server(server), .deadlineExceeded(.running)] {
+            let problem = Problem(error)
+            #expect(problem.code == .busy && problem.status == 503)
+            #expect(problem.detail == "the database took too long for this; a later try may succeed")
+            #expect(Problem.isLogged(error))
+        }
+        let locked = PostgresError.server(.init(sqlState: .lockNotAvailable, message: "lock timeout"))
+        #expect(Problem(locked).code == .busy && Problem(locked).detail.hasPrefix("something that takes long has the "))
+        #expect(!Problem.isLogged(locked))
+        #expect(Problem.isLogged(PostgresError.shutDown))
+    }
+
     @Test func aCancelIsAcceptedAndFollows() async throws {
         try await RunningCoordinator.with { coordinator in
             try await Self.fill(coordinator, "g")
-            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
-            try await pool.withTransaction { connection in
-                _ = try await connection.query("SELECT id FROM groups WHERE name = 'g' FOR NO KEY UPDATE")
+            try await coordinator.locking("g") {
                 let group = try await coordinator.client.apply(.cancel, to: "g")
                 #expect(group.notes == ["it is being cancelled"])
                 // A cancel of single tasks can't be finished later, so it is refused.
@@ -68,7 +78,6 @@ struct LockedGroupAPITests {
                 }
                 #expect(problem?.code == .busy)
             }
-            await pool.shutdown()
             let events = try await coordinator.client.events(after: 0, wait: .seconds(5))
             #expect(events.items.contains { $0.type == "dev.muster.group.cancelled.v1" })
         }

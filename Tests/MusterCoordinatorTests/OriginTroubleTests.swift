@@ -3,6 +3,7 @@ import MusterCore
 import Testing
 
 @testable import MusterCoordinator
+@testable import MusterStore
 
 /// Explanations while an origin is down, or doesn't answer.
 @Suite("Origins that deliver nothing")
@@ -14,9 +15,10 @@ struct OriginTroubleTests {
     @Test func aGroupThatIsTriedAgainNamesTheOriginAndWhatItFailedWith() {
         var facts = Facts.facts()
         facts.group.tasks.active = 0
-        facts.origins = []
-        facts.putOff = .init(chunks: .init(number: 3, more: false), firstDue: Facts.soon)
-        facts.retried = "connection failed from https://a.example:443"
+        facts.situation.origins = []
+        facts.situation.putOff = .init(fetching: 3, dueAt: Facts.soon)
+        facts.situation.retried = .init(
+            failure: .init(key: "k", kind: .network, status: nil, detail: nil), origin: "https://a.example:443")
         #expect(
             document(facts).summary
                 == "A try of 3 chunks failed (one of them with: connection failed from https://a.example:443), and the next one is not due yet."
@@ -35,15 +37,17 @@ struct OriginTroubleTests {
 
     @Test func aGroupOfWhichNothingComesSaysFromWhere() {
         var facts = Facts.facts()
-        facts.straggler = .init(
-            key: "k", origin: "https://a.example:443", worker: "w", bytesLeft: nil, bytesPerSecond: 0,
-            grantedAt: Facts.now)
+        facts.situation.stragglers = [
+            .init(
+                key: "k", kind: .fetch, origin: "https://a.example:443", worker: "w", bytesLeft: nil,
+                bytesPerSecond: 0, grantedAt: Facts.now)
+        ]
         #expect(document(facts).summary.hasSuffix("1000 B/s lately."), "it has just been asked for")
-        facts.at = Facts.soon
+        facts.situation.at = Facts.soon
         #expect(
             document(facts).summary.hasSuffix(
                 "1000 B/s lately; nothing has come for 10s of k from https://a.example:443."))
-        facts.straggler?.bytesPerSecond = 1
+        facts.situation.stragglers[0].bytesPerSecond = 1
         #expect(document(facts).summary.hasSuffix("1000 B/s lately."))
     }
 }

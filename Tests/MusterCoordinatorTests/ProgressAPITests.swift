@@ -199,14 +199,13 @@ struct ProgressAPITests {
         try await RunningCoordinator.with(configure: { $0.sessionTimeToLive = .seconds(60) }) { coordinator in
             try await Self.fetchSome(coordinator)
             let before = try await coordinator.client.group("g")
-            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
-            _ = try await pool.query("UPDATE groups SET rate_at = rate_at - interval '8 seconds'")
+            try await coordinator.age("groups", "rate_at", by: .seconds(8))
+            try await coordinator.age("leases", "granted_at", by: .seconds(8))
             let lately = try await coordinator.client.group("g")
             #expect(lately.bytesPerSecond > 0 && lately.bytesPerSecond < before.bytesPerSecond * 2 / 3)
-            _ = try await pool.query("UPDATE groups SET rate_at = rate_at - interval '10 minutes'")
+            try await coordinator.age("groups", "rate_at", by: .seconds(600))
             let moving = try await coordinator.client.tasks(of: "g", state: .active).items
-            _ = try await pool.query("UPDATE leases SET progress_at = progress_at - interval '1 minute'")
-            await pool.shutdown()
+            try await coordinator.age("leases", "progress_at", by: .seconds(60))
             let stalled = try await coordinator.client.tasks(of: "g", state: .active).items
             #expect(moving.map { $0.bytesPerSecond ?? 0 > 0 } == [true] && stalled.map(\.bytesPerSecond) == [0])
             #expect(moving[0].etaSeconds != nil && stalled[0].etaSeconds == nil)
@@ -251,7 +250,8 @@ struct ProgressAPITests {
         await pool.shutdown()
         let small = try #require(costs["small"])
         let large = try #require(costs["large"])
-        #expect(small[0] == large[0] && small[1] == large[1], "\(costs)")
+        // Whether bytes come now is looked at more closely once the last ones are a second old.
+        #expect(large[0] <= small[0] + 20 && large[1] <= small[1] + 20, "\(costs)")
         // Chunks are counted up to a hundred, per kind and for each of the four origins, with the task of each; leases come on top.
         #expect(large[2] <= small[2] + 1_000 && large[3] <= small[3] + 1_000, "\(costs)")
         #expect(large[4] <= small[4] + 200, "\(costs)")
@@ -261,8 +261,8 @@ struct ProgressAPITests {
     }
 
     private static func fill(_ store: Store, _ name: String, _ count: Int) async throws {
-        let creation = GroupCreation(
-            name: name, sink: "default", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true)
+        var creation = GroupCreation(name: name, sink: "default")
+        creation.isSealed = true
         var upload = try await store.beginUpload()
         let tasks = try (1...count).map { number in
             StagedTask(
@@ -286,7 +286,7 @@ struct ProgressAPITests {
             timeToLive: .seconds(600)
         ).id
         _ = try await store.renew(
-            SessionRenewal(session: session, sequence: 1, parkedSinks: [], sinkStatus: "[]", receivedBytes: 0),
+            SessionRenewal(session: session, sequence: 1, sinkStatus: "[]", receivedBytes: 0),
             settled: 0, held: [], timeToLive: .seconds(600))
         let leases = try await store.claim([ClaimRequest(session: session, sequence: 1, room: count)])
         let reports = leases.map {

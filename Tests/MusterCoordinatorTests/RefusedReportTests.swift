@@ -1,6 +1,5 @@
 import MusterAPI
 import MusterCore
-import MusterPostgres
 import MusterTestSupport
 import Testing
 
@@ -62,13 +61,6 @@ struct RefusedReportTests {
         private static func durable(_ offset: Int64) -> DurablePrefix { DurablePrefix(offset: offset, crc: 7) }
     }
 
-    /// Runs a statement on a connection of its own, for states that no client can cause.
-    private static func run(_ statement: SQL, on coordinator: RunningCoordinator) async throws {
-        let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
-        _ = try await pool.query(statement)
-        await pool.shutdown()
-    }
-
     private static func finished(_ lease: LeaseDocument) -> Report {
         Report(
             lease: lease.name, kind: .done, durable: DurablePrefix(offset: 10, crc: 7),
@@ -97,12 +89,11 @@ struct RefusedReportTests {
                 ).leases
             }
             let bad = try #require(leases.first { $0.group == "bad" })
-            // Without an end, the lease doesn't bound the reported offsets.
-            try await Self.run("UPDATE leases SET last = NULL WHERE chunk_id = \(bad.chunk)", on: coordinator)
+            try await coordinator.unbind(chunk: bad.chunk)
             if nasty.fillsGroup {
-                try await Self.run(
-                    "UPDATE groups SET bytes_done = \(Int64.max - 5), bytes_total = \(Int64.max - 5) WHERE name = 'bad'",
-                    on: coordinator)
+                for column in ["bytes_total", "bytes_done"] {
+                    try await coordinator.set("groups", column, to: "\(Int64.max - 5)", of: "bad")
+                }
             }
             var reports = leases.filter { $0.group == "good" }.map(Self.finished)
             try #require(reports.count == 4)

@@ -126,8 +126,9 @@ struct RoundTableTests {
                             await hangs.wait(since: 0)
                         }
                     case .polls, .sessions, .backoffs, .hours, .groupDeadlines, .recalls, .purges, .repeats,
-                        .taskDeadlines,
-                        .originRates, .work, .preemption, .shrinking, .events, .slow, .stalled, .uploads, .retention:
+                        .taskDeadlines, .clock, .originRates, .work, .preemption, .shrinking, .events, .slow, .stalled,
+                        .names, .uploads,
+                        .retention:
                         round
                     }
                 }

@@ -47,22 +47,15 @@ import Testing
     @Test(arguments: terms) func leaseWhoseTermsCannotBeReadFailsAlone(_ breakage: Breakage) async throws {
         try await RunningCoordinator.with { coordinator in
             _ = try await coordinator.client.createGroup(Self.request("bad"))
-            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 2))
-            do {
-                let type = breakage.column == "fresh_url" ? "text" : "jsonb"
-                try await pool.execute(
-                    SQL(unsafeRaw: "UPDATE \(breakage.table) SET \(breakage.column) = '\(breakage.value)'::\(type)"))
-                _ = try await coordinator.client.createGroup(Self.request("good"))
+            try await coordinator.set(breakage.table, breakage.column, to: breakage.value)
+            _ = try await coordinator.client.createGroup(Self.request("good"))
+            try await coordinator.withDatabase(connections: 2) { pool in
                 let handed = try await Self.handOut(pool)
                 #expect(handed.map(\.group) == ["good"])
-                // Reading the task's document needs its digests too, so they are made valid again.
-                try await pool.execute("UPDATE tasks SET expected_digests = NULL")
                 #expect(handed.first?.options?.headers == ["X-Key": Secret(Self.secret)])
-            } catch {
-                await pool.shutdown()
-                throw error
             }
-            await pool.shutdown()
+            // Reading the task's document needs its digests too, so they are made valid again.
+            try await coordinator.set("tasks", "expected_digests", to: nil)
             let group = try await coordinator.raw("GET", "/v1/groups/bad/tasks/f")
             let text = String(decoding: group.body, as: UTF8.self)
             #expect(!text.contains(Self.secret))
@@ -82,7 +75,7 @@ import Testing
             timeToLive: .seconds(60)
         ).id
         _ = try await store.renew(
-            SessionRenewal(session: session, sequence: 1, parkedSinks: [], sinkStatus: "[]", receivedBytes: 0),
+            SessionRenewal(session: session, sequence: 1, sinkStatus: "[]", receivedBytes: 0),
             settled: 0, held: [], timeToLive: .seconds(60))
         let leases = try await store.claim([ClaimRequest(session: session, sequence: 1, room: 8)])
         #expect(leases.count == 2)
@@ -106,14 +99,7 @@ import Testing
     func hoursThatCannotBeReadKeepNoGroupFromBeingShown(_ timetable: String) async throws {
         try await RunningCoordinator.with { coordinator in
             for name in ["bad", "good"] { _ = try await coordinator.client.createGroup(Self.request(name)) }
-            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
-            do {
-                try await pool.execute("UPDATE groups SET timetable = \(timetable)::text::jsonb WHERE name = 'bad'")
-            } catch {
-                await pool.shutdown()
-                throw error
-            }
-            await pool.shutdown()
+            try await coordinator.set("groups", "timetable", to: timetable, of: "bad")
             let page = try await coordinator.client.groups()
             #expect(page.items.map(\.name).sorted() == ["bad", "good"])
             let bad = try await coordinator.client.group("bad")
@@ -130,14 +116,7 @@ import Testing
             _ = try await coordinator.client.openSession(
                 SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test"))
             #expect(try await coordinator.raw("GET", one.path).status == 200)
-            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
-            do {
-                try await pool.execute(SQL(unsafeRaw: "UPDATE \(one.table) SET \(one.column) = '\(one.value)'"))
-            } catch {
-                await pool.shutdown()
-                throw error
-            }
-            await pool.shutdown()
+            try await coordinator.set(one.table, one.column, to: one.value)
             let answer = try await coordinator.raw("GET", one.path)
             let text = String(decoding: answer.body, as: UTF8.self)
             #expect(answer.status == 500 && text.contains("internal") && !text.contains(Self.secret), "\(text)")

@@ -1,6 +1,5 @@
 import MusterAPI
 import MusterCore
-import MusterPostgres
 import Testing
 
 @testable import MusterCoordinator
@@ -33,9 +32,7 @@ struct StragglerAPITests {
                 holder.id, SyncRequest(sequence: 2, settled: 1, reports: [learned, done], held: [first.name], room: 1)
             ).leases.first)
         #expect(second.start == size && second.end == 2 * size)
-        let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
-        _ = try await pool.query("UPDATE leases SET granted_at = granted_at - interval '1 min'")
-        await pool.shutdown()
+        try await coordinator.age("leases", "granted_at", by: .seconds(60))
         return second
     }
 

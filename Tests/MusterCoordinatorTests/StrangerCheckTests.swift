@@ -21,6 +21,17 @@ struct StrangerCheckTests {
         for host in ["example.org", "10.0.0.1", "[fe80::1]", "", nil] { #expect(code(check, host) == .foreignHost) }
     }
 
+    @Test func aRequestWithoutAHostIsToldOfTheFieldAndNotOfAName() {
+        let check = StrangerCheck(listenHost: "127.0.0.1", names: [])
+        for host in ["", nil] {
+            let problem = #expect(throws: Problem.self) { try check.check(authority: host, origins: []) }
+            #expect(problem?.detail == "the request names no host: send the Host field, with HTTP/1.0 too")
+        }
+        let foreign = #expect(throws: Problem.self) { try check.check(authority: "example.org", origins: []) }
+        #expect(
+            foreign?.detail == #"the request is for "example.org"; a coordinator of that name has --host for it"#)
+    }
+
     @Test func aGivenNamePassesOnAnyPortAndOthersDoNot() {
         let check = StrangerCheck(listenHost: "127.0.0.1", names: ["Muster.Example.org", "10.0.0.7"])
         for host in ["muster.example.org", "MUSTER.example.org:443", "muster.example.org.", "10.0.0.7:1"] {

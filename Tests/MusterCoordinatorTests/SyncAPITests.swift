@@ -1,6 +1,5 @@
 import MusterAPI
 import MusterCore
-import MusterPostgres
 import Testing
 
 @testable import MusterCoordinator
@@ -50,6 +49,7 @@ struct SyncAPITests {
             // No group uses the sink, so its directory may be replaced, but not while workers have the old one.
             let problem = await #expect(throws: Problem.self) { try await client.openSession(opening("b", "two")) }
             #expect(problem?.code == .conflict && problem?.detail.contains("worker \"c\"") == true, "\(problem as Any)")
+            #expect(problem?.pointer == "/sinks/1", "a worker goes on without this one")
             for session in [first, silent] { try await client.closeSession(session.id) }
             let second = try await client.openSession(opening("b", "two"))
             #expect(second.marks?["default"] == "two")
@@ -62,12 +62,10 @@ struct SyncAPITests {
             await #expect(throws: Problem.self) { try await client.openSession(replaced) }
             try await client.closeSession(second.id)
             let name = try await client.groups().items[0].name
-            let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
-            _ = try await pool.query("UPDATE groups SET succeeded = 1")
+            try await coordinator.set("groups", "succeeded", to: "1")
             let begun = await #expect(throws: Problem.self) { try await client.openSession(replaced) }
             #expect(begun?.code == .conflict && begun?.detail.contains("group \"\(name)\"") == true, "\(begun as Any)")
-            _ = try await pool.query("UPDATE groups SET succeeded = 0")
-            await pool.shutdown()
+            try await coordinator.set("groups", "succeeded", to: "0")
             #expect(try await client.openSession(replaced).marks?["default"] == "three")
             #expect(try await client.openSession(opening("b", "two")).marks?["default"] == "three")
             let unknown = await #expect(throws: Problem.self) {

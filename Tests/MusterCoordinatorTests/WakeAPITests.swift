@@ -1,6 +1,5 @@
 import MusterAPI
 import MusterCore
-import MusterPostgres
 import MusterTestSupport
 import Testing
 
@@ -31,20 +30,11 @@ struct WakeAPITests {
         }
     }
 
-    /// Begins the cancel of a group of many tasks, as a coordinator that dies after its first transaction.
-    private static func beginCancel(of group: String, on coordinator: RunningCoordinator) async throws {
-        let pool = PostgresPool(PostgresConfiguration(coordinator.database), limits: .init(maximumConnections: 1))
-        _ = try await pool.query(
-            "SELECT v.changed FROM groups g CROSS JOIN verb_slice(g.id, 'cancel', 0, 0, 1) AS v WHERE g.name = \(group)"
-        )
-        await pool.shutdown()
-    }
-
     @Test func reopenWakesTheReadersOfWhatItBroughtToItsEnd() async throws {
         try await Self.with { coordinator in
             let tasks = (1...3).map { TaskRequest(urls: ["http://127.0.0.1:1/\($0)"], size: 10) }
             _ = try await coordinator.client.createGroup(GroupRequest(name: "g", sealed: true, tasks: tasks))
-            try await Self.beginCancel(of: "g", on: coordinator)
+            try await coordinator.beginCancel(of: "g")
             async let read = Self.hearsOfCancel(coordinator)
             #expect(try await coordinator.client.reopen(group: "g").state == .open)
             #expect(try await read)
@@ -55,7 +45,7 @@ struct WakeAPITests {
         try await Self.with { coordinator in
             let tasks = (1...3).map { TaskRequest(urls: ["http://127.0.0.1:1/\($0)"], size: 10) }
             _ = try await coordinator.client.createGroup(GroupRequest(name: "g", sealed: true, tasks: tasks))
-            try await Self.beginCancel(of: "g", on: coordinator)
+            try await coordinator.beginCancel(of: "g")
             let session = try await coordinator.client.openSession(Self.opening)
             async let read = Self.hearsOfCancel(coordinator)
             async let polled = coordinator.client.sync(

@@ -108,7 +108,7 @@ extension EndToEnd {
         /// A process that may open only few files still puts files in place in many deep directories.
         @Test func fewDescriptorsAreEnough() async throws {
             let origin = try await ScriptedOrigin.start()
-            let files =
+            let few =
                 (0..<300).map {
                     origin.serveFile("d\($0 % 60)/b/c/d/e/f/g/h/\($0)", size: .kibibytes(10), seed: UInt64($0))
                 }
@@ -117,6 +117,12 @@ extension EndToEnd {
                     let way = String(repeating: "a/", count: 300)
                     return origin.serveFile("d\($0)/\(way)\($0)", size: .kibibytes(10), seed: UInt64($0))
                 }
+            // Together they have far more directories than the process may hold open.
+            let way = String(repeating: "a/", count: 37)
+            let deep = (320..<440).map {
+                origin.serveFile("d\($0)/\(way)\($0)", size: .kibibytes(10), seed: UInt64($0))
+            }
+            let files = few + deep
             try await Fleet.run { fleet in
                 let worker = try await fleet.startWorker(
                     "a", slots: 64, prefix: ["prlimit", "--nofile=256:256"])

@@ -84,5 +84,33 @@ extension EndToEnd {
                 try await late.waitForLine(containing: "is not the directory", in: .standardError)
             }
         }
+
+        @Test func aRefusedDirectoryLeavesTheOtherSinksOfItsWorkerWorking() async throws {
+            try await Self.withFinishedGroup { fleet, origin, files, disk, taken in
+                let fresh = fleet.scratch.appending("fresh")
+                try FileManager.default.createDirectory(atPath: fresh.string, withIntermediateDirectories: true)
+                let old = try await TestProcess.start(
+                    try TestProcess.musterExecutable(),
+                    arguments: ["work", "--server", fleet.servers, "--name", "b", "--sink", "mem=\(taken)"])
+                try await old.waitForLine(containing: "Session opened", in: .standardError)
+                let worker = try await fleet.startWorker(
+                    "c", sink: disk, options: ["--sink", "mem=\(fresh)", "--new-directory", "mem"])
+                try await worker.waitForLine(containing: "another directory here", in: .standardError)
+                try await fleet.submit("h", [files[1]])
+                try await fleet.waitForEnd(of: "h")
+                let shown = try await fleet.client().workers().items.first { $0.name == "c" }
+                let mem = shown?.sinks.first { $0.name == "mem" }
+                #expect(mem?.detail?.contains("another directory here") == true, "\(shown as Any)")
+
+                try old.signal(SIGTERM)
+                _ = try await old.waitForExit()
+                try await worker.waitForLine(containing: "A sink works again", in: .standardError)
+                let last = origin.serveFile("last", size: .kibibytes(10), seed: 3)
+                _ = try await fleet.client().createGroup(
+                    GroupRequest(name: "i", sink: "mem", sealed: true, tasks: [last.task]))
+                try await fleet.waitForEnd(of: "i")
+                #expect(try FileDigest.sha256(fresh.appending("last")) == last.sha256)
+            }
+        }
     }
 }

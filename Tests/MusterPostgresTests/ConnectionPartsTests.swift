@@ -63,11 +63,18 @@ import Testing
         #expect(cache.plan(for: key("a")) == .unprepared)
     }
 
-    @Test(arguments: [(1, 0.1), (2, 0.2), (3, 0.4), (6, 3.2), (7, 5), (1_000, 5)])
-    func backoffDoublesUpToItsCap(failures: Int, longest: Double) {
-        let backoff = PostgresBackoff.connecting
-        #expect(backoff.delay(afterFailures: failures, random: 1) <= .seconds(longest))
-        #expect(backoff.delay(afterFailures: failures, random: 0) >= .seconds(longest * 0.499))
+    @Test(
+        arguments: [
+            (-1, 0), (0, 0), (1, 0.1), (2, 0.2), (3, 0.4), (6, 3.2), (7, 5), (40, 5), (41, 5), (Int.max, 5),
+        ] as [(Int, Double)])
+    func backoffDoublesUpToItsBound(failures: Int, longest: Double) {
+        for jitter in [0, 0.5, 1] {
+            let backoff = Backoff(first: .milliseconds(100), longest: .seconds(5), jitter: jitter)
+            let bound = Duration.milliseconds(Int64(longest * 1_000))
+            #expect(backoff.delay(failures: failures, random: 1) == bound)
+            #expect(backoff.delay(failures: failures, random: 0) == bound * (1 - jitter))
+            #expect(backoff.delay(failures: failures, random: 0.5) == bound * (1 - jitter / 2))
+        }
     }
 }
 

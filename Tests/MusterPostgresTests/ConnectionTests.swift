@@ -81,9 +81,11 @@ import Testing
         #expect(try await setting("search_path") == "\"\(configuration.searchPath[0])\"")
     }
 
-    @Test func statementPastItsDeadlineIsCancelledAndTheConnectionStays() async throws {
+    @Test func statementOfATransactionPastItsDeadlineIsCancelledAndTheConnectionStays() async throws {
         let error = await failure {
-            try await connection.query("SELECT pg_sleep(600)", deadline: .now + .seconds(1))
+            try await connection.withTransaction { connection in
+                try await connection.query("SELECT pg_sleep(600)", deadline: .now + .seconds(1))
+            }
         }
         #expect(error as? PostgresError == .deadlineExceeded(.running))
         #expect(connection.isOpen)
@@ -105,9 +107,11 @@ import Testing
         #expect(server.sqlState == .queryCanceled)
     }
 
-    @Test func cancelledTaskCancelsItsStatement() async throws {
+    @Test func cancelledTaskCancelsItsStatementOfATransaction() async throws {
         let pid = try #require(await connection.backendPID)
-        let running = Task { try await connection.query("SELECT pg_sleep(600)") }
+        let running = Task {
+            try await connection.withTransaction { try await $0.query("SELECT pg_sleep(600)") }
+        }
         try await waitUntilRunning(pid, "pg_sleep(600)")
         running.cancel()
         let error = await failure { try await running.value }
@@ -116,10 +120,25 @@ import Testing
         #expect(try await connection.query("SELECT 1").count == 1)
     }
 
+    /// A cancel request may hit a commit that waits for a standby.
+    @Test func cancelledTaskLeavesAStatementThatMayCommitToTheServerWhichEndsIt() async throws {
+        let pid = try #require(await connection.backendPID)
+        let running = Task { try await connection.query("SELECT pg_sleep(600)") }
+        try await waitUntilRunning(pid, "pg_sleep(600)")
+        running.cancel()
+        let error = await failure { try await running.value }
+        #expect(error is CancellationError && !connection.isOpen)
+        while try await !other.query("SELECT 1 FROM pg_stat_activity WHERE pid = \(pid)").isEmpty {}
+    }
+
     @Test func cancellationNeverHitsTheNextStatement() async throws {
         for round in 0..<150 {
             // Cancelled around the end of the statement, so that it sometimes ends while the cancel request is on its way.
-            let first = Task { try await connection.query("SELECT pg_sleep(\(Double(round % 10) / 10_000))") }
+            let first = Task {
+                try await connection.withTransaction {
+                    try await $0.query("SELECT pg_sleep(\(Double(round % 10) / 10_000))")
+                }
+            }
             while try await other.query("SELECT 1").isEmpty {}
             first.cancel()
             _ = await failure { try await first.value }
@@ -151,7 +170,8 @@ import Testing
         }
         #expect(connection.kind == .unresponsive)
         #expect(connection.outcome == .unknown)
-        #expect(!hanging.isOpen)
+        let next = await failure { try await hanging.query("SELECT 1") }
+        #expect((next as? PostgresError)?.isUnavailable == true, "it waits for the answer")
     }
 
     @Test func terminatedIdleConnectionIsNotSentTo() async throws {

@@ -1,4 +1,5 @@
 import MusterPostgres
+import MusterSystem
 import Testing
 
 @Suite struct ListenerTests {
@@ -32,7 +33,7 @@ import Testing
         var configuration = configuration
         configuration.applicationName = "listener \(configuration.searchPath)"
         let channel = "channel \(configuration.searchPath)"
-        let backoff = PostgresBackoff(base: .milliseconds(1), cap: .milliseconds(10))
+        let backoff = Backoff(first: .milliseconds(1), longest: .milliseconds(10), jitter: 0.5)
         var events = PostgresListener(configuration, channels: [channel], backoff: backoff).makeAsyncIterator()
         #expect(await events.next() == .listening)
         for round in 0..<3 {

@@ -1,3 +1,4 @@
+import MusterSystem
 import MusterTestSupport
 import Testing
 
@@ -14,7 +15,7 @@ import Testing
                 maximum: maximum,
                 waiters: waiters,
                 idleTimeout: .seconds(10),
-                backoff: PostgresBackoff(base: .seconds(1), cap: .seconds(8))
+                backoff: Backoff(first: .seconds(1), longest: .seconds(8), jitter: 0.5)
             )
         )
     }

@@ -8,6 +8,13 @@ extension MusterClient {
             as: SessionDocument.self)
     }
 
+    /// `POST /v1/sessions/{id}/sinks`: adds a sink that the session was opened without. A repetition changes nothing.
+    public func addSink(_ request: SessionSinkRequest, to session: SessionID) async throws -> SessionSinkDocument {
+        try await call(
+            "POST", "/v1/sessions/\(session)/sinks", body: Self.json(request), timeout: .seconds(10), inSession: true,
+            as: SessionSinkDocument.self)
+    }
+
     /// `POST /v1/sessions/{id}/sync`.
     public func sync(_ session: SessionID, _ request: SyncRequest) async throws -> SyncResponse {
         try await call(

@@ -98,10 +98,28 @@ public struct ManifestParser {
             return Entry(
                 line: line, task: try request.validated(), fetch: request.fetch, isURL: first != UInt8(ascii: "{"))
         } catch {
-            try refused(error.onLine(line))
+            let reason = first == UInt8(ascii: "{") || form != .urlsOrTasks ? nil : otherLine()
+            try refused((reason.map { InputRefusal(pointer: "", reason: $0) } ?? error).onLine(line))
             return nil
         }
     }
+
+    /// The same as `otherFormat` for a line that was refused, so that it may cost more.
+    private func otherLine() -> String? {
+        guard let line = String(validating: partial, as: UTF8.self) else { return nil }
+        let parts = line.split(separator: "\t").map { $0.drop { $0 == " " } }.filter { !$0.isEmpty }
+        if parts.count > 1, parts.allSatisfy({ $0.contains("://") }) {
+            return "has several URLs, as the mirrors in an input file of aria2; here they are written \(Self.mirrors)"
+        }
+        if let option = line.firstMatch(of: /^-{0,2}([a-z][a-z0-9-]*)[ \t]*=/)?.output.1 {
+            return "is the option \"\(option)\" of a configuration file of curl; a list has the URL alone on its line, "
+                + "and a file with a name of its own is written \(Self.named)"
+        }
+        return nil
+    }
+
+    private static let named = #"{"urls": ["https://example.org/a"], "path": "b"}"#
+    private static let mirrors = #"{"urls": ["https://a.example/f", "https://b.example/f"]}"#
 
     /// The format of a line that belongs to another program's list, and how to write the line here; `nil` for other lines.
     ///
@@ -114,8 +132,12 @@ public struct ManifestParser {
         }
         // In an input file of aria2 the options of a download are indented. Most lines are not indented, so they cost no search.
         if line.utf8.first != first, let option = line.firstMatch(of: /^[ \t]+([a-z0-9-]+)=/)?.output.1 {
-            return "is the option \"\(option)\" of an input file of aria2; a file with a name of its own is written "
-                + "{\"urls\": [\"https://example.org/a\"], \"path\": \"b\"}"
+            return
+                "is the option \"\(option)\" of an input file of aria2; a file with a name of its own is written \(named)"
+        }
+        if first == UInt8(ascii: "<") {
+            return
+                "is of XML, such as a Metalink file; a list has a URL, or a task as JSON with its mirrors, on each line: \(mirrors)"
         }
         return nil
     }

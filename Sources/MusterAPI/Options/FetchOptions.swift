@@ -132,6 +132,16 @@ public struct FetchOptions: Hashable, Sendable, Codable {
         lowSpeedSeconds = try container.integerIfPresent(Int64.self, forKey: .lowSpeedSeconds)
     }
 
+    /// The same options for a try while another source may bring the chunk too: the sources are tried in rounds, and the first byte has
+    /// to come within half of the usual limit, doubled with each round up to `mostPatience`, unless the options set the limit.
+    public func withPatience(inRound round: Int32) -> FetchOptions {
+        var brisk = self
+        brisk.firstByteTimeoutSeconds =
+            firstByteTimeoutSeconds
+            ?? min((Self.usualPatience.firstByteSeconds / 2) << Int64(min(max(round, 0), 8)), Self.mostPatience)
+        return brisk
+    }
+
     /// The same options for a try that follows `tries` tries which ended at these limits. Each earlier try doubles both limits, unless the
     /// options set them, up to `mostPatience`. An origin that always takes the same long time can then answer.
     public func withPatience(after tries: Int32) -> FetchOptions {

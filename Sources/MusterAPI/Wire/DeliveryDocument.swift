@@ -17,7 +17,7 @@ public struct DeliveryDocument: Hashable, Sendable, Codable {
     /// The event's position in the log.
     public var position: Int64
     /// How often it was tried since it was created or replayed.
-    public var attempts: Int32
+    public var attempts: Int32 = 0
     /// When it is tried next; `null` if it is settled, or pending while its subscription is disabled.
     public var nextTryAt: Timestamp?
     /// When it was last tried.
@@ -29,11 +29,10 @@ public struct DeliveryDocument: Hashable, Sendable, Codable {
     /// When the receiver accepted it.
     public var deliveredAt: Timestamp?
 
-    /// A delivery's document.
+    /// A delivery that has not been tried yet.
     public init(
         id: Int64, subscription: String, state: DeliveryState, event: String, type: String, subject: String,
-        position: Int64, attempts: Int32, nextTryAt: Timestamp?, triedAt: Timestamp?, status: Int32?,
-        failure: String?, deliveredAt: Timestamp?
+        position: Int64
     ) {
         self.id = id
         self.subscription = subscription
@@ -42,12 +41,6 @@ public struct DeliveryDocument: Hashable, Sendable, Codable {
         self.type = type
         self.subject = subject
         self.position = position
-        self.attempts = attempts
-        self.nextTryAt = nextTryAt
-        self.triedAt = triedAt
-        self.status = status
-        self.failure = failure
-        self.deliveredAt = deliveredAt
     }
 
     /// Writes every field, absent ones as `null`.

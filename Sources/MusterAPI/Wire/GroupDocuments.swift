@@ -25,9 +25,8 @@ public struct GroupDocument: Hashable, Sendable, Codable {
 
         /// Counts.
         public init(
-            total: Int64, queued: Int64, active: Int64, paused: Int64, finalizing: Int64, succeeded: Int64,
-            failed: Int64,
-            cancelled: Int64
+            total: Int64 = 0, queued: Int64 = 0, active: Int64 = 0, paused: Int64 = 0, finalizing: Int64 = 0,
+            succeeded: Int64 = 0, failed: Int64 = 0, cancelled: Int64 = 0
         ) {
             self.total = total
             self.queued = queued
@@ -57,36 +56,22 @@ public struct GroupDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// Tasks in trouble: their last try failed, and no bytes have come since.
-    public struct Trouble: Hashable, Sendable, Codable {
-        /// How their last try failed.
-        public var kind: FailureKind
-        /// The number of these tasks.
-        public var tasks: Int64
-
-        /// A count.
-        public init(kind: FailureKind, tasks: Int64) {
-            self.kind = kind
-            self.tasks = tasks
-        }
-    }
-
     /// The group's name.
     public var name: String
     /// The state that is observed.
     public var state: GroupState
     /// The number of its current completion, counted from 1; each reopening increases it.
-    public var generation: Int32
+    public var generation: Int32 = 1
     /// Whether no more tasks may be added.
     public var sealed: Bool
     /// The sink of its files.
     public var sink: String
     /// Higher is served first.
-    public var priority: Int32
+    public var priority: Int32 = 0
     /// The group's share among groups of the same priority.
-    public var weight: Int32
+    public var weight: Int32 = 1
     /// The limits of what it may use, and when.
-    public var limits: GroupLimits
+    public var limits = GroupLimits()
     /// The time by which it has to be finished.
     public var deadlineAt: Timestamp?
     /// What happens at its deadline; absent without one.
@@ -98,11 +83,11 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     /// The caller's own data.
     public var metadata: JSONValue?
     /// Tasks by state.
-    public var tasks: TaskCounts
+    public var tasks = TaskCounts()
     /// Progress in bytes.
-    public var bytes: Bytes
+    public var bytes = Bytes(done: 0, total: 0, unknownTasks: 0)
     /// Recent bytes per second; 0 when nothing comes.
-    public var bytesPerSecond: Int64
+    public var bytesPerSecond: Int64 = 0
     /// Seconds that the known rest takes at this speed; `null` if that is unknown.
     public var etaSeconds: Int64?
     /// When it was created.
@@ -110,7 +95,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     /// When this generation became terminal.
     public var finishedAt: Timestamp?
     /// Why it does not continue, in words: no worker reaches the sink, the sink is full, and the like.
-    public var notes: [String]
+    public var notes: [String] = []
     /// Its transfer policy, if it was given one.
     public var policy: TransferPolicy?
     /// The resolver that provides fresh URLs for its tasks.
@@ -119,7 +104,7 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     public var fetchOptions: [String]?
     /// Its tasks in trouble by kind, the most frequent one first, among its newest 1,000 failures; absent when there are none, and
     /// from lists of groups.
-    public var trouble: [Trouble]?
+    public var trouble: [TaskTrouble]?
     /// The number of tasks that a verb changed, in the answer to that verb; absent from other answers.
     public var changedTasks: Int64?
     /// What happens to the finished files of tasks that are removed with their files; only in the answer to that request.
@@ -127,42 +112,13 @@ public struct GroupDocument: Hashable, Sendable, Codable {
     /// Whether the group is being removed as a whole, and only waits for its tasks to be removed.
     public var removing: Bool?
 
-    /// A group's document.
-    public init(
-        name: String, state: GroupState, generation: Int32, sealed: Bool, sink: String, priority: Int32, weight: Int32,
-        limits: GroupLimits, metadata: JSONValue?, tasks: TaskCounts, bytes: Bytes, bytesPerSecond: Int64,
-        etaSeconds: Int64?, createdAt: Timestamp, finishedAt: Timestamp?, notes: [String],
-        policy: TransferPolicy? = nil, resolver: ResolverDocument? = nil, fetchOptions: [String]? = nil,
-        deadlineAt: Timestamp? = nil, onDeadline: DeadlineAction? = nil, overdue: Bool? = nil,
-        after: [PrerequisiteDocument]? = nil, trouble: [Trouble]? = nil, changedTasks: Int64? = nil,
-        removing: Bool? = nil
-    ) {
+    /// A group without tasks.
+    public init(name: String, state: GroupState, sink: String, createdAt: Timestamp) {
         self.name = name
         self.state = state
-        self.generation = generation
-        self.sealed = sealed
+        sealed = state != .open
         self.sink = sink
-        self.priority = priority
-        self.weight = weight
-        self.limits = limits
-        self.deadlineAt = deadlineAt
-        self.onDeadline = onDeadline
-        self.overdue = overdue
-        self.after = after
-        self.metadata = metadata
-        self.tasks = tasks
-        self.bytes = bytes
-        self.bytesPerSecond = bytesPerSecond
-        self.etaSeconds = etaSeconds
         self.createdAt = createdAt
-        self.finishedAt = finishedAt
-        self.notes = notes
-        self.policy = policy
-        self.resolver = resolver
-        self.fetchOptions = fetchOptions
-        self.trouble = trouble
-        self.changedTasks = changedTasks
-        self.removing = removing
     }
 
     /// Writes every field of the contract, absent ones as `null`.

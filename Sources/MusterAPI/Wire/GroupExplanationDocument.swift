@@ -28,28 +28,13 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
         }
     }
 
-    /// Finished files that may be pages in place of the files: the origin answered with different content each time, stated nothing that
-    /// tells versions apart, and no size or digest was given.
-    public struct Doubtful: Hashable, Sendable, Codable {
-        /// The number of such files.
-        public var tasks: Int64
-        /// The keys of the first of these tasks.
-        public var keys: [String]
-
-        /// Such files.
-        public init(tasks: Int64, keys: [String]) {
-            self.tasks = tasks
-            self.keys = keys
-        }
-    }
-
     /// The origin whose part of the rest takes longest.
     public struct SlowestOrigin: Hashable, Sendable, Codable {
         /// Scheme, host and port.
         public var key: String
-        /// Leases of the group on it now.
+        /// Connections of the group to it now.
         public var leases: Int64
-        /// How many leases the fleet may have on it at present.
+        /// How many connections the fleet may have to it at present.
         public var allowed: Int32
         /// Bytes per second that come from it for the group.
         public var bytesPerSecond: Int64
@@ -121,14 +106,14 @@ public struct GroupExplanationDocument: Hashable, Sendable, Codable {
     /// When it will be done.
     public var eta: Estimate
     /// Its files that may be pages in place of the files; absent when there are none.
-    public var doubtful: Doubtful?
+    public var doubtful: DoubtfulFiles?
     /// The time for which all of this is stated, by the database's clock.
     public var at: Timestamp
 
     /// An explanation.
     public init(
         group: GroupDocument, summary: String, next: String?, waits: [Wait], slowestOrigin: SlowestOrigin?,
-        criticalPath: [String], eta: Estimate, doubtful: Doubtful? = nil, at: Timestamp
+        criticalPath: [String], eta: Estimate, doubtful: DoubtfulFiles? = nil, at: Timestamp
     ) {
         self.group = group
         self.summary = summary

@@ -1,4 +1,4 @@
-import MusterCore
+public import MusterCore
 
 /// The limits of what a group may use, and when.
 public struct GroupLimits: Hashable, Sendable, Codable {
@@ -82,13 +82,13 @@ public struct GroupLimits: Hashable, Sendable, Codable {
 /// A change of a group's limits.
 public struct GroupLimitsPatch: Hashable, Sendable, Codable {
     /// The cap on connections.
-    public var maxConnections: PatchField<Int32>
+    public var maxConnections: Change<Int32>
     /// The rate at times that the timetable does not cover.
-    public var bytesPerSecond: PatchField<Int64>
+    public var bytesPerSecond: Change<Int64>
     /// When the group may run at all.
-    public var between: PatchField<TimeWindow>
+    public var between: Change<TimeWindow>
     /// The whole timetable.
-    public var timetable: PatchField<[TimetableEntry]>
+    public var timetable: Change<[TimetableEntry]>
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case maxConnections, bytesPerSecond, between, timetable
@@ -96,8 +96,8 @@ public struct GroupLimitsPatch: Hashable, Sendable, Codable {
 
     /// A change; a limit that isn't named stays.
     public init(
-        maxConnections: PatchField<Int32> = .keep, bytesPerSecond: PatchField<Int64> = .keep,
-        between: PatchField<TimeWindow> = .keep, timetable: PatchField<[TimetableEntry]> = .keep
+        maxConnections: Change<Int32> = .keep, bytesPerSecond: Change<Int64> = .keep,
+        between: Change<TimeWindow> = .keep, timetable: Change<[TimetableEntry]> = .keep
     ) {
         self.maxConnections = maxConnections
         self.bytesPerSecond = bytesPerSecond

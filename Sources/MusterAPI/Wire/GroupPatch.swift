@@ -9,17 +9,17 @@ public struct GroupPatch: Hashable, Sendable, Codable {
     /// The limits of what it may use, and when.
     public var limits: GroupLimitsPatch
     /// How long it may take from now on, such as `2h`; counted by the database's clock (I11).
-    public var deadline: PatchField<String>
+    public var deadline: Change<String>
     /// What happens when the deadline passes.
     public var onDeadline: DeadlineAction?
     /// All groups that it waits for; an empty list means none.
-    public var after: [PrerequisiteRequest]?
+    public var after: [GroupPrerequisite]?
     /// How the sources of its tasks are asked from the next lease on; replaces all earlier options.
-    public var fetch: PatchField<FetchOptions>
+    public var fetch: Change<FetchOptions>
     /// The resolver that provides fresh URLs from now on.
-    public var resolver: PatchField<Resolver>
+    public var resolver: Change<Resolver>
     /// The caller's own data; replaces the earlier data.
-    public var metadata: PatchField<JSONValue>
+    public var metadata: Change<JSONValue>
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case priority, weight, limits, deadline, onDeadline, after, fetch, resolver, metadata
@@ -28,9 +28,9 @@ public struct GroupPatch: Hashable, Sendable, Codable {
     /// A change; a field that isn't named stays.
     public init(
         priority: Int32? = nil, weight: Int32? = nil, limits: GroupLimitsPatch = GroupLimitsPatch(),
-        deadline: PatchField<String> = .keep, onDeadline: DeadlineAction? = nil, after: [PrerequisiteRequest]? = nil,
-        fetch: PatchField<FetchOptions> = .keep, resolver: PatchField<Resolver> = .keep,
-        metadata: PatchField<JSONValue> = .keep
+        deadline: Change<String> = .keep, onDeadline: DeadlineAction? = nil, after: [GroupPrerequisite]? = nil,
+        fetch: Change<FetchOptions> = .keep, resolver: Change<Resolver> = .keep,
+        metadata: Change<JSONValue> = .keep
     ) {
         self.priority = priority
         self.weight = weight
@@ -51,7 +51,7 @@ public struct GroupPatch: Hashable, Sendable, Codable {
         limits = try container.patch(GroupLimitsPatch.self, forKey: .limits).orDefault(.cleared) ?? GroupLimitsPatch()
         deadline = try container.patch(String.self, forKey: .deadline)
         onDeadline = try container.patch(DeadlineAction.self, forKey: .onDeadline).orDefault(.fail)
-        after = try container.patch([PrerequisiteRequest].self, forKey: .after).orDefault([])
+        after = try container.patch([GroupPrerequisite].self, forKey: .after).orDefault([])
         fetch = try container.patch(FetchOptions.self, forKey: .fetch)
         resolver = try container.patch(Resolver.self, forKey: .resolver)
         metadata = try container.patch(JSONValue.self, forKey: .metadata)
@@ -82,46 +82,14 @@ public struct GroupPatch: Hashable, Sendable, Codable {
             throw error.within("/limits")
         }
         if let deadline = deadline.value { try GroupRequest.check(deadline: deadline) }
-        if let after { try PrerequisiteRequest.check(after, of: name) }
+        if let after { try GroupPrerequisite.check(after, of: name) }
         try GroupRequest.check(fetch: fetch.value, resolver: resolver.value, metadata: metadata.value)
     }
 }
 
-extension PatchField {
-    /// The new value, with `value` as the default for `null`; `nil` when nothing changes.
-    fileprivate func orDefault(_ value: Value) -> Value? {
-        switch self {
-        case .keep: nil
-        case .clear: value
-        case .set(let new): new
-        }
-    }
-}
-
-/// A group that another group waits for, as a caller names it.
-public struct PrerequisiteRequest: Hashable, Sendable, Codable {
-    /// Its name.
-    public var group: String
-    /// How that group has to end; `succeeded` when absent.
-    public var on: PrerequisiteCondition
-
-    private enum CodingKeys: String, CodingKey, CaseIterable { case group, on }
-
-    /// A group to wait for.
-    public init(group: String, on: PrerequisiteCondition = .succeeded) {
-        self.group = group
-        self.on = on
-    }
-
-    /// Reads a prerequisite and refuses unknown fields.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
-        group = try container.decode(String.self, forKey: .group)
-        on = try container.decodeIfPresent(PrerequisiteCondition.self, forKey: .on) ?? .succeeded
-    }
-
+extension GroupPrerequisite {
     /// Throws if the groups that `name` is to wait for are impossible, with the pointer `/after/…`.
-    static func check(_ all: [PrerequisiteRequest], of name: String) throws(InputRefusal) {
+    static func check(_ all: [GroupPrerequisite], of name: String) throws(InputRefusal) {
         guard all.count <= Limits.prerequisites else {
             throw InputRefusal(pointer: "/after", reason: "at most \(Limits.prerequisites) groups")
         }

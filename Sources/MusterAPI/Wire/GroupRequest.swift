@@ -19,7 +19,7 @@ public struct GroupRequest: Hashable, Sendable, Codable {
     /// What happens when the deadline passes; `fail` when absent.
     public var onDeadline: DeadlineAction?
     /// All groups that it waits for.
-    public var after: [PrerequisiteRequest]?
+    public var after: [GroupPrerequisite]?
     /// The caller's own data.
     public var metadata: JSONValue?
     /// The first tasks.
@@ -41,7 +41,7 @@ public struct GroupRequest: Hashable, Sendable, Codable {
         name: String, sink: String? = nil, sealed: Bool? = nil, priority: Int32? = nil, weight: Int32? = nil,
         limits: GroupLimits? = nil, metadata: JSONValue? = nil, tasks: [TaskRequest]? = nil, fetch: FetchOptions? = nil,
         policy: TransferPolicy? = nil, resolver: Resolver? = nil, deadline: String? = nil,
-        onDeadline: DeadlineAction? = nil, after: [PrerequisiteRequest]? = nil
+        onDeadline: DeadlineAction? = nil, after: [GroupPrerequisite]? = nil
     ) {
         self.name = name
         self.sink = sink
@@ -70,7 +70,7 @@ public struct GroupRequest: Hashable, Sendable, Codable {
         limits = try container.decodeIfPresent(GroupLimits.self, forKey: .limits)
         deadline = try container.decodeIfPresent(String.self, forKey: .deadline)
         onDeadline = try container.decodeIfPresent(DeadlineAction.self, forKey: .onDeadline)
-        after = try container.decodeIfPresent([PrerequisiteRequest].self, forKey: .after)
+        after = try container.decodeIfPresent([GroupPrerequisite].self, forKey: .after)
         metadata = try container.decodeIfPresent(JSONValue.self, forKey: .metadata)
         tasks = try container.decodeIfPresent([TaskRequest].self, forKey: .tasks)
         fetch = try container.decodeIfPresent(FetchOptions.self, forKey: .fetch)
@@ -89,7 +89,7 @@ public struct GroupRequest: Hashable, Sendable, Codable {
             throw error.within("/limits")
         }
         if let deadline { try Self.check(deadline: deadline) }
-        if let after { try PrerequisiteRequest.check(after, of: name) }
+        if let after { try GroupPrerequisite.check(after, of: name) }
         try Self.check(fetch: fetch, resolver: resolver, metadata: metadata)
     }
 

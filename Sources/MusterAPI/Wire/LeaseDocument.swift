@@ -32,17 +32,17 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// The path that the file is to have below the sink.
     public var path: String
     /// The content version, part of the part file's name.
-    public var version: Int32
+    public var version: Int32 = 1
     /// The chunk's first byte.
-    public var start: Int64
+    public var start: Int64 = 0
     /// The byte after its last; `nil` for a stream of unknown length.
     public var end: Int64?
     /// Whether the task's size is known and its chunks are planned.
-    public var planned: Bool
+    public var planned = false
     /// How the source is asked: on this rung of the ladder, or further down if the source contradicts this rung too.
-    public var rung: Rung
+    public var rung = Rung.chunks
     /// Whether a lease on this content version was ever lost, so that the part must be copied to a fresh inode (I8).
-    public var fenced: Bool
+    public var fenced = false
     /// Whether the first request is for the whole file, beyond `end`, since the origin is not known to serve more than one request for a
     /// file (range contract, row 22).
     public var asksForAll: Bool?
@@ -57,17 +57,17 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// The least bytes per second for the request that goes on to `reach`; if it is slower, another running request is the better way. 0 for any speed.
     public var pace: Int64?
     /// The prefix that a predecessor left durable; it ends at `start` with CRC 0 if there is none.
-    public var resume: DurablePrefix
+    public var resume = DurablePrefix(offset: 0, crc: 0)
     /// What is known of the content.
-    public var representation: Representation
+    public var representation = Representation()
     /// The size that the caller expects.
     public var expectedSize: Int64?
     /// The digests that the caller expects.
-    public var expectedDigests: [String: String]
+    public var expectedDigests: [String: String] = [:]
     /// The source to fetch from; absent for work that fetches nothing.
     public var source: LeaseSource?
     /// For `finalize`: all chunks of the content version.
-    public var chunks: [FinishedChunk]
+    public var chunks: [FinishedChunk] = []
     /// How the source is asked: the task's options over its group's.
     public var options: FetchOptions?
     /// The group's policy for cases that leave a choice.
@@ -98,30 +98,14 @@ public struct LeaseDocument: Hashable, Sendable, Codable {
     /// work of the lease (adr/0017). Absent when there are none.
     public var revoke: [SessionID]?
 
-    /// A lease.
-    public init(
-        name: LeaseName, kind: LeaseKind, task: TaskID, sink: String, path: String, version: Int32, start: Int64,
-        end: Int64?, planned: Bool, rung: Rung, fenced: Bool, resume: DurablePrefix, representation: Representation,
-        expectedSize: Int64?, expectedDigests: [String: String], source: LeaseSource?, chunks: [FinishedChunk]
-    ) {
+    /// A lease on the first version of a task, from its first byte.
+    public init(name: LeaseName, kind: LeaseKind, task: TaskID, sink: String, path: String) {
         chunk = name.chunk
         epoch = name.epoch
         self.kind = kind
         self.task = task
         self.sink = sink
         self.path = path
-        self.version = version
-        self.start = start
-        self.end = end
-        self.planned = planned
-        self.rung = rung
-        self.fenced = fenced
-        self.resume = resume
-        self.representation = representation
-        self.expectedSize = expectedSize
-        self.expectedDigests = expectedDigests
-        self.source = source
-        self.chunks = chunks
     }
 
     /// The lease's name.

@@ -15,7 +15,7 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     /// When it last refused because of too many requests at once.
     public var limitedAt: Timestamp?
     /// Recent bytes per second.
-    public var bytesPerSecond: Int64
+    public var bytesPerSecond: Int64 = 0
     /// How many bytes per second the whole fleet may take from it; `nil` for no limit.
     public var bytesPerSecondLimit: Int64?
     /// The progress of the chunks that are being fetched from it; `nil` from an older coordinator, which doesn't send it.
@@ -26,23 +26,12 @@ public struct OriginDocument: Hashable, Sendable, Codable {
     /// it last refused; absent if it never did.
     public var note: String?
 
-    /// An origin's document.
-    public init(
-        key: String, maxConnections: Int32, allowedConnections: Int32, connections: Int64, pausedUntil: Timestamp?,
-        limitedAt: Timestamp?, bytesPerSecond: Int64, bytesPerSecondLimit: Int64? = nil,
-        bytes: LeaseProgress? = nil, etaSeconds: Int64? = nil, note: String? = nil
-    ) {
+    /// An origin that nothing has come from lately.
+    public init(key: String, maxConnections: Int32, allowedConnections: Int32, connections: Int64) {
         self.key = key
         self.maxConnections = maxConnections
         self.allowedConnections = allowedConnections
         self.connections = connections
-        self.pausedUntil = pausedUntil
-        self.limitedAt = limitedAt
-        self.bytesPerSecond = bytesPerSecond
-        self.bytesPerSecondLimit = bytesPerSecondLimit
-        self.bytes = bytes
-        self.etaSeconds = etaSeconds
-        self.note = note
     }
 
     /// Writes every field, absent ones as `null`, except for `bytes` and `note`, which are left out.
@@ -64,9 +53,6 @@ public struct OriginDocument: Hashable, Sendable, Codable {
 
 /// The body of `PATCH /v1/origins/{key}`; absent fields stay, `null` removes a setting.
 public struct OriginPatch: Hashable, Sendable, Codable {
-    /// The change of a setting.
-    public typealias Change = PatchField
-
     /// The cap on connections; setting it also discards what was learned.
     public var maxConnections: Change<Int32>
     /// How many bytes per second the whole fleet may take from the origin.

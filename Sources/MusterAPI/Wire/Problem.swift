@@ -16,6 +16,8 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
         case foreignOrigin
         /// The body has none of the accepted media types.
         case unsupportedMediaType
+        /// The request expects what the coordinator does not do.
+        case expectationFailed
         /// There is no such group.
         case groupNotFound
         /// There is no such task.
@@ -75,6 +77,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             case .eventsGone: 410
             case .tooLarge: 413
             case .unsupportedMediaType: 415
+            case .expectationFailed: 417
             case .foreignHost: 421
             case .internal: 500
             case .busy, .databaseUnavailable, .stopping: 503
@@ -91,6 +94,7 @@ public struct Problem: Error, Hashable, Sendable, Codable, CustomStringConvertib
             case .foreignHost: "The request is for another host"
             case .foreignOrigin: "The page does not belong to this coordinator"
             case .unsupportedMediaType: "The body is of another type"
+            case .expectationFailed: "The expectation can't be met"
             case .groupNotFound: "There is no such group"
             case .taskNotFound: "There is no such task"
             case .workerNotFound: "There is no such worker"

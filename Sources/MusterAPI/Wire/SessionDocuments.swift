@@ -60,6 +60,34 @@ public struct SessionDocument: Hashable, Sendable, Codable {
     }
 }
 
+/// The body of `POST /v1/sessions/{id}/sinks`: a sink that the session was opened without, since its directory was refused.
+public struct SessionSinkRequest: Hashable, Sendable, Codable {
+    /// The sink's name.
+    public var name: String
+    /// The identity of its directory, as the directory itself states it (adr/0034); `nil` if it could not be read.
+    public var mark: String?
+    /// Whether the directory permanently replaces another directory, as the operator says.
+    public var isReplaced: Bool?
+
+    /// A request to add a sink to a session.
+    public init(name: String, mark: String? = nil, isReplaced: Bool? = nil) {
+        self.name = name
+        self.mark = mark
+        self.isReplaced = isReplaced
+    }
+}
+
+/// The answer: the session reaches the sink from now on.
+public struct SessionSinkDocument: Hashable, Sendable, Codable {
+    /// The identity that the sink's directory must have; `nil` if it is still unknown.
+    public var mark: String?
+
+    /// An answer.
+    public init(mark: String?) {
+        self.mark = mark
+    }
+}
+
 /// The body of `POST /v1/sessions/{id}/sync`; `docs/protocol.md` has the rules.
 public struct SyncRequest: Hashable, Sendable, Codable {
     /// Counts this session's syncs from 1; a later one supersedes an earlier one that still waits.

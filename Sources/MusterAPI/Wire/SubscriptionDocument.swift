@@ -70,8 +70,8 @@ public struct SubscriptionPatch: Hashable, Sendable, Codable {
         let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
         if container.contains(.url) { url = try container.decode(String.self, forKey: .url) }
         if container.contains(.secret) { secret = try container.decode(Secret.self, forKey: .secret) }
-        if container.contains(.groups) { groups = try container.decodeIfPresent(String.self, forKey: .groups) ?? "*" }
-        if container.contains(.types) { types = try container.decodeIfPresent([String].self, forKey: .types) ?? [] }
+        groups = try container.patch(String.self, forKey: .groups).orDefault("*")
+        types = try container.patch([String].self, forKey: .types).orDefault([])
         if container.contains(.enabled) { enabled = try container.decode(Bool.self, forKey: .enabled) }
     }
 }
@@ -83,11 +83,11 @@ public struct SubscriptionDocument: Hashable, Sendable, Codable {
     /// The URL to which events are posted.
     public var url: String
     /// The groups whose events it gets.
-    public var groups: String
+    public var groups = "*"
     /// The types of events that it gets; empty for all types.
-    public var types: [String]
+    public var types: [String] = []
     /// Whether events are posted.
-    public var enabled: Bool
+    public var enabled = true
     /// Why events are not posted, if no request disabled it: the receiver has answered 410.
     public var disabledReason: String?
     /// The secret, only in the answer to the creation, if none was given. A caller that loses it sets a new secret.
@@ -97,29 +97,17 @@ public struct SubscriptionDocument: Hashable, Sendable, Codable {
     /// The position of the log up to which events have been turned into deliveries.
     public var position: Int64
     /// Deliveries under way or waiting for their next try; counted up to ``Limits/deliveriesCounted``.
-    public var pending: Int64
+    public var pending: Int64 = 0
     /// Deliveries that were given up and can be replayed; counted up to the same bound.
-    public var dead: Int64
+    public var dead: Int64 = 0
     /// When it was made.
     public var createdAt: Timestamp
 
-    /// A subscription's document.
-    public init(
-        name: String, url: String, groups: String, types: [String], enabled: Bool, disabledReason: String?,
-        secret: String?, previousSecretUntil: Timestamp?, position: Int64, pending: Int64, dead: Int64,
-        createdAt: Timestamp
-    ) {
+    /// A subscription to every event.
+    public init(name: String, url: String, position: Int64, createdAt: Timestamp) {
         self.name = name
         self.url = url
-        self.groups = groups
-        self.types = types
-        self.enabled = enabled
-        self.disabledReason = disabledReason
-        self.secret = secret
-        self.previousSecretUntil = previousSecretUntil
         self.position = position
-        self.pending = pending
-        self.dead = dead
         self.createdAt = createdAt
     }
 

@@ -77,65 +77,6 @@ public struct TaskRequest: Hashable, Sendable, Codable {
     }
 }
 
-/// Why a task failed, as the API shows it.
-public struct FailureDocument: Hashable, Sendable, Codable {
-    /// The kind, from a closed list, such as `notFound` or `httpStatus(503)`.
-    public var kind: FailureKind
-    /// What was seen, in words.
-    public var detail: String
-    /// When it happened, by the database's clock.
-    public var at: Timestamp
-    /// The status of the answer, if there was one.
-    public var status: Int?
-    /// The URL of the source that failed, as it was given for the task.
-    public var source: String?
-    /// The origin's own identifier of the request.
-    public var requestID: String?
-
-    /// A failure.
-    public init(
-        kind: FailureKind, detail: String, at: Timestamp, status: Int? = nil, source: String? = nil,
-        requestID: String? = nil
-    ) {
-        self.kind = kind
-        self.detail = detail
-        self.at = at
-        self.status = status
-        self.source = source
-        self.requestID = requestID
-    }
-}
-
-/// The next try, after a failure that is not final.
-public struct RetryDocument: Hashable, Sendable, Codable {
-    /// The number of the next or the current try, from 1. Progress resets it.
-    public var number: Int32
-    /// The number of tries without progress after which the task fails; absent if that is not known beforehand, or the task never fails for it.
-    public var limit: Int32?
-    /// In how many seconds the try is due; absent when it is under way, or starts as soon as there is room for it.
-    public var inSeconds: Int64?
-    /// For how many seconds the task is not given up, whatever the number of tries: an origin that served lately can't be reached. Absent
-    /// if only the number counts.
-    public var onForSeconds: Int64?
-
-    /// What is tried next.
-    public init(number: Int32, limit: Int32? = nil, inSeconds: Int64? = nil, onForSeconds: Int64? = nil) {
-        self.number = number
-        self.limit = limit
-        self.inSeconds = inSeconds
-        self.onForSeconds = onForSeconds
-    }
-
-    /// `try 3 of 8`, or `try 3` if no number is the last; `nil` for the first try, which does not count if the origin only refused too many
-    /// requests at once.
-    public var count: String? { number > 1 ? "try \(number)" + (limit.map { " of \($0)" } ?? "") : nil }
-
-    /// `given up in 1m 50s at the earliest`, if something other than the number of tries decides.
-    public var end: String? {
-        onForSeconds.map { "given up in \(DurationNotation.format(.seconds($0))) at the earliest" }
-    }
-}
-
 /// A task as the API shows it. Headers are never part of it, since they may hold secrets.
 public struct TaskDocument: Hashable, Sendable, Codable {
     /// How many bytes of the file have come.
@@ -170,13 +111,13 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     /// The expected size.
     public var size: Int64?
     /// Priority within the group.
-    public var priority: Int32
+    public var priority: Int32 = 0
     /// The caller's own data.
     public var metadata: JSONValue?
     /// Progress.
-    public var bytes: Bytes
+    public var bytes = Bytes(done: 0, total: nil)
     /// The content version of the bytes, counted from 1 (range contract, row 6).
-    public var contentVersion: Int32
+    public var contentVersion: Int32 = 1
     /// The entity tag that the origin stated.
     public var etag: String?
     /// The Last-Modified that the origin stated.
@@ -184,15 +125,15 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     /// The URL that the content came from, after redirects.
     public var effectiveURL: String?
     /// The computed digests, once the task has succeeded; before that, the expected ones.
-    public var digests: [String: String]
+    public var digests: [String: String] = [:]
     /// CRC32C of the finished file, if it is known.
     public var crc32c: UInt32?
     /// Failures so far.
-    public var attempts: Int32
+    public var attempts: Int32 = 0
     /// Why it failed, or the last failure; `null` when there was none.
-    public var failure: FailureDocument?
+    public var failure: TaskFailure?
     /// The next try, if the last one failed and no bytes have come since; absent otherwise.
-    public var retry: RetryDocument?
+    public var retry: TaskRetry?
     /// When it was added.
     public var createdAt: Timestamp
     /// When its first byte was asked for.
@@ -213,42 +154,13 @@ public struct TaskDocument: Hashable, Sendable, Codable {
     /// In how many seconds its bytes are there at the present speed; `null` if that is unknown.
     public var etaSeconds: Int64?
 
-    /// A task's document.
-    public init(
-        key: String, state: TaskState, urls: [String], path: String, size: Int64?, priority: Int32,
-        metadata: JSONValue?,
-        bytes: Bytes, contentVersion: Int32, etag: String?, lastModified: String?, effectiveURL: String?,
-        digests: [String: String], attempts: Int32, failure: FailureDocument?, createdAt: Timestamp,
-        startedAt: Timestamp?, finishedAt: Timestamp?, contentType: String? = nil, deadlineAt: Timestamp? = nil,
-        fetchOptions: [String]? = nil, bytesPerSecond: Int64? = nil, reusedFrom: String? = nil,
-        etaSeconds: Int64? = nil, retry: RetryDocument? = nil, crc32c: UInt32? = nil
-    ) {
+    /// A task of which nothing has come yet.
+    public init(key: String, state: TaskState, urls: [String], path: String, createdAt: Timestamp) {
         self.key = key
         self.state = state
         self.urls = urls
         self.path = path
-        self.size = size
-        self.priority = priority
-        self.metadata = metadata
-        self.bytes = bytes
-        self.contentVersion = contentVersion
-        self.etag = etag
-        self.lastModified = lastModified
-        self.effectiveURL = effectiveURL
-        self.digests = digests
-        self.crc32c = crc32c
-        self.attempts = attempts
-        self.failure = failure
-        self.retry = retry
         self.createdAt = createdAt
-        self.startedAt = startedAt
-        self.finishedAt = finishedAt
-        self.contentType = contentType
-        self.deadlineAt = deadlineAt
-        self.fetchOptions = fetchOptions
-        self.bytesPerSecond = bytesPerSecond
-        self.reusedFrom = reusedFrom
-        self.etaSeconds = etaSeconds
     }
 
     /// Writes every field of the contract, absent ones as `null`.

@@ -27,17 +27,17 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
     /// Its session.
     public var session: SessionID
     /// `ready`, or `draining`.
-    public var state: String
+    public var state = "ready"
     /// The version of its program.
     public var version: String
     /// Its sinks and their states.
-    public var sinks: [SinkStatus]
+    public var sinks: [SinkStatus] = []
     /// How many transfers it runs at once.
-    public var slots: Int
+    public var slots = 1
     /// How many leases it holds.
-    public var leases: Int64
+    public var leases: Int64 = 0
     /// Recent bytes per second.
-    public var bytesPerSecond: Int64
+    public var bytesPerSecond: Int64 = 0
     /// When the session was opened.
     public var startedAt: Timestamp
     /// When the coordinator last heard from it.
@@ -45,37 +45,23 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
     /// The same as `lastSeenAt`, if that is longer ago than expected.
     public var silentSince: Timestamp?
     /// Labels that its operator chose.
-    public var labels: [String: String]
+    public var labels: [String: String] = [:]
     /// The rate limit that the worker applies by itself, in bytes per second, if it has a limit.
     public var bytesPerSecondLimit: Int64?
+    /// Whether another live process has the worker's name; `nil` if not.
+    public var sharesName: Bool?
     /// The progress of the chunks that it holds; `nil` from an older coordinator, which doesn't send it.
     public var bytes: LeaseProgress?
     /// In how many seconds these chunks are done at the present speed; `null` if that is unknown, or it fetches nothing.
     public var etaSeconds: Int64?
 
-    /// A worker's document.
-    public init(
-        name: String, session: SessionID, state: String, version: String, sinks: [SinkStatus], slots: Int,
-        leases: Int64,
-        bytesPerSecond: Int64, startedAt: Timestamp, lastSeenAt: Timestamp, silentSince: Timestamp? = nil,
-        labels: [String: String],
-        bytesPerSecondLimit: Int64? = nil, bytes: LeaseProgress? = nil, etaSeconds: Int64? = nil
-    ) {
+    /// A worker that does nothing yet.
+    public init(name: String, session: SessionID, version: String, startedAt: Timestamp, lastSeenAt: Timestamp) {
         self.name = name
         self.session = session
-        self.state = state
         self.version = version
-        self.sinks = sinks
-        self.slots = slots
-        self.leases = leases
-        self.bytesPerSecond = bytesPerSecond
         self.startedAt = startedAt
         self.lastSeenAt = lastSeenAt
-        self.silentSince = silentSince
-        self.labels = labels
-        self.bytesPerSecondLimit = bytesPerSecondLimit
-        self.bytes = bytes
-        self.etaSeconds = etaSeconds
     }
 
     /// Writes an unknown estimate as an explicit `null`.
@@ -94,6 +80,7 @@ public struct WorkerDocument: Hashable, Sendable, Codable {
         try container.encodeIfPresent(silentSince, forKey: .silentSince)
         try container.encode(labels, forKey: .labels)
         try container.encodeIfPresent(bytesPerSecondLimit, forKey: .bytesPerSecondLimit)
+        try container.encodeIfPresent(sharesName, forKey: .sharesName)
         try container.encodeIfPresent(bytes, forKey: .bytes)
         try container.encode(etaSeconds, forKey: .etaSeconds)
     }

@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster add`: adds tasks to a group.
-struct AddCommand: MusterSubcommand {
+struct AddCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Adds tasks to a group, which is created if it is missing.",
@@ -73,10 +73,9 @@ struct AddCommand: MusterSubcommand {
         throw ValidationError("one manifest at a time: cat a.txt b.txt | muster add GROUP -i -")
     }
 
-    var given: [SettingName: [String]] {
-        Given.values([
-            .server: client.server, .token: client.token, .manifest: manifest.last, .sink: sink,
-        ]).merging(Given.flags([.open: open, .reopen: reopen, .wait: wait])) { $1 }
+    var own: [SettingName: [String]] {
+        Given.values([.manifest: manifest.last, .sink: sink])
+            .merging(Given.flags([.open: open, .reopen: reopen, .wait: wait])) { $1 }
             .merging(limits.given) { $1 }.merging(sources.given) { $1 }.merging(policy.given) { $1 }
     }
 

@@ -46,7 +46,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
 }
 
 /// `muster deliveries list`, which may be left out: lists deliveries.
-struct DeliveriesListCommand: MusterSubcommand {
+struct DeliveriesListCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "Lists deliveries, the oldest first.",
@@ -74,11 +74,7 @@ struct DeliveriesListCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([
-            .server: client.server, .token: client.token, .state: state, .subscription: subscription,
-        ])
-    }
+    var own: [SettingName: [String]] { Given.values([.state: state, .subscription: subscription]) }
 
     func perform(_ context: CommandContext) async throws {
         let state = try context.settings.choice(.state, of: DeliveryState.self)
@@ -118,7 +114,7 @@ struct DeliveriesListCommand: MusterSubcommand {
 }
 
 /// `muster deliveries replay`: delivers events once more.
-struct DeliveriesReplayCommand: MusterSubcommand {
+struct DeliveriesReplayCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
         abstract: "Delivers events once more, beginning the schedule anew.",
@@ -138,8 +134,6 @@ struct DeliveriesReplayCommand: MusterSubcommand {
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
-
-    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
         try await context.withClient { try await Self.replay(ids, by: $0, on: context.console) }

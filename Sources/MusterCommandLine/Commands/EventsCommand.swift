@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster events`: prints the durable log.
-struct EventsCommand: MusterSubcommand {
+struct EventsCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "events",
         abstract: "Prints the durable log of what happened.",
@@ -34,9 +34,8 @@ struct EventsCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([.server: client.server, .token: client.token, .group: group, .after: after])
-            .merging(Given.flags([.follow: follow])) { $1 }
+    var own: [SettingName: [String]] {
+        Given.values([.group: group, .after: after]).merging(Given.flags([.follow: follow])) { $1 }
     }
 
     func perform(_ context: CommandContext) async throws {

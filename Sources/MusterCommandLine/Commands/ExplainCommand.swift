@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster explain`: why a group or a task is not done.
-struct ExplainCommand: MusterSubcommand {
+struct ExplainCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
         abstract: "Tells why a group or a task is not done: what it waits for, and what happens next.",
@@ -28,8 +28,6 @@ struct ExplainCommand: MusterSubcommand {
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
-
-    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")

@@ -4,7 +4,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster workers`: lists live workers.
-struct WorkersCommand: MusterSubcommand {
+struct WorkersCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "workers",
         abstract: "Lists the workers that are alive.",
@@ -13,7 +13,8 @@ struct WorkersCommand: MusterSubcommand {
             LEASES is how many leases a worker holds, those that wait for one of its SLOTS among them, TO COME what is left to fetch \
             under them, a + meaning that not every length is known, and ETA how long that takes. A worker that is draining takes no more, \
             gives back what it has not finished within seconds, and is not in the list any more once it has left. Of a worker that is silent \
-            nothing has been heard for longer than there should be. What is wrong with a sink stands below the table.
+            nothing has been heard for longer than there should be. What is wrong with a sink, and a name that \
+            several workers have, stands below the table.
 
             Example:
               muster workers --json | jq -r 'select(.state == "ready") | .name'
@@ -22,8 +23,6 @@ struct WorkersCommand: MusterSubcommand {
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
-
-    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
         let workers = try await context.withClient { client in
@@ -39,13 +38,17 @@ struct WorkersCommand: MusterSubcommand {
         }
     }
 
-    /// A line for each sink in trouble, with what its worker reports.
+    /// A line for each name that several workers have, and for each sink in trouble, with what its worker reports.
     static func troubles(_ workers: [WorkerDocument]) -> [String] {
-        workers.flatMap { worker in
-            worker.sinks.filter { $0.parked != nil }.map {
-                "the sink \"\($0.name)\" is in trouble at \(worker.name)\($0.detail.map { ": \($0)" } ?? "")"
-            }
+        let shared = Set(workers.filter { $0.sharesName == true }.map(\.name)).sorted().map {
+            "several live workers are called \($0): start each of them with a --name of its own, or end all but one"
         }
+        return shared
+            + workers.flatMap { worker in
+                worker.sinks.filter { $0.parked != nil }.map {
+                    "the sink \"\($0.name)\" is in trouble at \(worker.name)\($0.detail.map { ": \($0)" } ?? "")"
+                }
+            }
     }
 
     /// The table of workers.
@@ -83,7 +86,7 @@ extension Timestamp {
 }
 
 /// `muster drain`: lets a worker finish and leave.
-struct DrainCommand: MusterSubcommand {
+struct DrainCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "drain",
         abstract: "Tells a worker to finish or give back what it has, and to leave.",
@@ -101,8 +104,6 @@ struct DrainCommand: MusterSubcommand {
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
-
-    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     /// The result as JSON.
     private struct Document: Encodable {

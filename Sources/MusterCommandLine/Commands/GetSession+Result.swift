@@ -25,7 +25,7 @@ extension GetSession {
         /// Files that failed now, and are there as an earlier run fetched them. It is not known whether the origin still has the same.
         var unchecked: [String] = []
         /// Files that may be web pages in place of the right files.
-        var doubtful: GroupExplanationDocument.Doubtful?
+        var doubtful: DoubtfulFiles?
         /// Where the files are.
         var directory: String
         /// Why the run ended before its group did.

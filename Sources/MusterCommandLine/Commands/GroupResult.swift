@@ -32,7 +32,7 @@ struct GroupResult {
                 }
             }
             try console.line(PlainProgress.summary(group, end.gain))
-            if let doubtful = try await GroupExplanationDocument.Doubtful.of(group, client) {
+            if let doubtful = try await DoubtfulFiles.of(group, client) {
                 console.remark(doubtful.line)
             }
         }

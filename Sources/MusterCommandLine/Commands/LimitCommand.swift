@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster limit`: changes what a group may use, and when.
-struct LimitCommand: MusterSubcommand {
+struct LimitCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "limit",
         abstract: "Changes what a group may use and when: its priority, caps, hours, deadline, and what it waits for.",
@@ -32,9 +32,7 @@ struct LimitCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([.server: client.server, .token: client.token]).merging(limits.given) { $1 }
-    }
+    var own: [SettingName: [String]] { limits.given }
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")

@@ -20,6 +20,21 @@ protocol MusterSubcommand: AsyncParsableCommand {
     func perform(_ context: CommandContext) async throws
 }
 
+/// A command that talks to a coordinator.
+protocol ClientCommand: MusterSubcommand {
+    /// Where the coordinator is.
+    var client: ClientOptions { get }
+    /// The options of this command alone that stood on the command line.
+    var own: [SettingName: [String]] { get }
+}
+
+extension ClientCommand {
+    var own: [SettingName: [String]] { [:] }
+    var given: [SettingName: [String]] {
+        Given.values([.server: client.server, .token: client.token]).merging(own) { $1 }
+    }
+}
+
 extension MusterSubcommand {
     static var section: String { configuration.commandName ?? "" }
     static var outlivesReader: Bool { false }
@@ -28,10 +43,10 @@ extension MusterSubcommand {
     mutating func run() async throws {
         var console = Console(json: global.json)
         do {
-            let own = Given.flags([.json: global.json]).merging(Given.values([.logLevel: global.logLevel])) { $1 }
+            let general = Given.flags([.json: global.json]).merging(Given.values([.logLevel: global.logLevel])) { $1 }
             let settings = try Settings(
                 command: Self.section,
-                arguments: own.merging(given) { $1 },
+                arguments: general.merging(given) { $1 },
                 configuration: global.config,
                 environment: ProcessInfo.processInfo.environment
             )
@@ -103,15 +118,24 @@ struct CommandContext: Sendable {
     /// Calls `body` with a client of the coordinator, and shuts its transport down afterwards. A request whose answer is lost is repeated.
     func withClient<Result>(_ body: (MusterClient) async throws -> Result) async throws -> Result {
         let servers = try servers()
-        return try await Self.withClient(servers: servers, tokens: tokens(for: servers)) { client in
+        return try await Self.withClient(servers: servers, tokens: tokens(for: servers), installation) { client in
             try await body(Patience(console: console, waits: false).asking(by: client))
         }
+    }
+
+    /// What this machine and the environment tell of the coordinators.
+    private var installation: ServerHint.Installation {
+        let data = try? UpCommand.dataDirectory(settings, base: workingDirectory)
+        return ServerHint.Installation(
+            namesDatabase: settings.text(.database) != nil,
+            hasData: data.map { FileManager.default.fileExists(atPath: $0) } ?? false)
     }
 
     /// Calls `body` with a client of these coordinators, and turns its errors into failures with hints.
     static func withClient<Result>(
         servers: [String],
         tokens: ServerTokens,
+        _ installation: ServerHint.Installation = ServerHint.Installation(),
         _ body: (MusterClient) async throws -> Result
     ) async throws -> Result {
         let transport = try CurlTransport()
@@ -138,7 +162,7 @@ struct CommandContext: Sendable {
         } catch let unreachable as Unreachable {
             await transport.shutdown()
             throw CommandFailure.unreachable(
-                unreachable.description, hint: ServerHint.text(unreachable, servers: servers))
+                unreachable.description, hint: ServerHint.text(unreachable, servers: servers, installation))
         } catch {
             await transport.shutdown()
             throw error

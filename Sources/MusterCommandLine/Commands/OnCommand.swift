@@ -6,7 +6,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster on`: runs a command for each event.
-struct OnCommand: MusterSubcommand {
+struct OnCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "on",
         abstract: "Runs a command for each event of some groups, with the event on its standard input.",
@@ -66,9 +66,8 @@ struct OnCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([.server: client.server, .token: client.token, .consumer: consumer])
-            .merging(Given.lists([.types: types])) { $1 }
+    var own: [SettingName: [String]] {
+        Given.values([.consumer: consumer]).merging(Given.lists([.types: types])) { $1 }
     }
 
     /// How long a running event command may take once `muster on` is told to stop.

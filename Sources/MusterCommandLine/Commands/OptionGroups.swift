@@ -87,7 +87,7 @@ struct CoordinatorOptions: ParsableArguments {
         help: ArgumentHelp(
             """
             How often a file is tried without any progress until it is given up, 1 to 100; with mirrors so often at each. (MUSTER_TRIES; default: 8; get: 3 \
-            where nobody is reached of an origin that has not served lately, nobody answers in time, or a directory may not be \
+            where an origin that has not served lately takes no connection or does not answer in time, or a directory may not be \
             written to)
             """,
             valueName: "n"

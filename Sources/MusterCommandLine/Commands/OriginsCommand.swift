@@ -27,7 +27,7 @@ struct OriginsCommand: AsyncParsableCommand {
 }
 
 /// `muster origins list`, which may be left out: lists the origins that are known.
-struct OriginsListCommand: MusterSubcommand {
+struct OriginsListCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "Lists the origins, and what the fleet may do to them.",
@@ -46,8 +46,6 @@ struct OriginsListCommand: MusterSubcommand {
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
-
-    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
         let origins = try await context.withClient { client in
@@ -84,7 +82,7 @@ struct OriginsListCommand: MusterSubcommand {
 }
 
 /// `muster origins set`: sets what the fleet may do to an origin.
-struct OriginsSetCommand: MusterSubcommand {
+struct OriginsSetCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
         abstract:
@@ -134,11 +132,8 @@ struct OriginsSetCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([
-            .server: client.server, .token: client.token, .maxConnections: maxConnections, .rate: rate,
-            .pauseUntil: pauseUntil,
-        ])
+    var own: [SettingName: [String]] {
+        Given.values([.maxConnections: maxConnections, .rate: rate, .pauseUntil: pauseUntil])
     }
 
     func perform(_ context: CommandContext) async throws {

@@ -4,7 +4,7 @@ import MusterCore
 import Synchronization
 
 /// `muster remove`: forgets a group or some of its tasks.
-struct RemoveCommand: MusterSubcommand {
+struct RemoveCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
         abstract: "Forgets a group, or some of its tasks. Finished files stay unless told otherwise.",
@@ -33,10 +33,8 @@ struct RemoveCommand: MusterSubcommand {
     @OptionGroup var arguments: VerbArguments
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([.server: arguments.client.server, .token: arguments.client.token, .files: files])
-            .merging(Given.flags([.wait: wait])) { $1 }
-    }
+    var client: ClientOptions { arguments.client }
+    var own: [SettingName: [String]] { Given.values([.files: files]).merging(Given.flags([.wait: wait])) { $1 } }
 
     /// The result as JSON.
     private struct Document: Encodable {

@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster set`: changes how the sources of a group are asked.
-struct SetCommand: MusterSubcommand {
+struct SetCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
         abstract: "Changes how the sources of a group are asked: header fields, credentials, proxy, authorities.",
@@ -27,9 +27,7 @@ struct SetCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([.server: client.server, .token: client.token]).merging(sources.given) { $1 }
-    }
+    var own: [SettingName: [String]] { sources.given }
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")

@@ -4,7 +4,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster status`: shows groups.
-struct StatusCommand: MusterSubcommand {
+struct StatusCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
         abstract: "Shows all groups, or some of them in detail.",
@@ -30,9 +30,7 @@ struct StatusCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([.server: client.server, .token: client.token]).merging(Given.flags([.watch: watch])) { $1 }
-    }
+    var own: [SettingName: [String]] { Given.flags([.watch: watch]) }
 
     /// How often groups are read while one of them runs, since their bytes grow without any event.
     private static let period: Duration = .seconds(1)

@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster subscriptions rotate`: replaces the secret that signs the deliveries.
-struct SubscriptionsRotateCommand: MusterSubcommand {
+struct SubscriptionsRotateCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
         abstract: "Signs deliveries with another secret; the old one signs too, for a day.",
@@ -29,9 +29,7 @@ struct SubscriptionsRotateCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([.server: client.server, .token: client.token, .secretFile: secretFile])
-    }
+    var own: [SettingName: [String]] { Given.values([.secretFile: secretFile]) }
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(name, what: "subscription")

@@ -2,19 +2,15 @@ import ArgumentParser
 import MusterAPI
 
 /// A command that enables or disables a subscription.
-protocol SubscriptionSwitch: MusterSubcommand {
+protocol SubscriptionSwitch: ClientCommand {
     /// Whether the command enables the subscription.
     static var enables: Bool { get }
     /// The subscription's name.
     var name: String { get }
-    /// Where the coordinator is.
-    var client: ClientOptions { get }
 }
 
 extension SubscriptionSwitch {
     static var section: String { SubscriptionsCommand.section }
-
-    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(name, what: "subscription")

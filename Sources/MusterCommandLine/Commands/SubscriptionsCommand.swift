@@ -37,7 +37,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
 }
 
 /// `muster subscriptions list`, which may be left out: lists the subscriptions.
-struct SubscriptionsListCommand: MusterSubcommand {
+struct SubscriptionsListCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "Lists the subscriptions, and how their deliveries stand.",
@@ -55,8 +55,6 @@ struct SubscriptionsListCommand: MusterSubcommand {
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
-
-    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
         let subscriptions = try await context.withClient { client in
@@ -105,7 +103,7 @@ struct SubscriptionsListCommand: MusterSubcommand {
 }
 
 /// `muster subscriptions add`: begins to post events to a URL.
-struct SubscriptionsAddCommand: MusterSubcommand {
+struct SubscriptionsAddCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Has events posted to a URL from now on.",
@@ -153,10 +151,8 @@ struct SubscriptionsAddCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([
-            .server: client.server, .token: client.token, .secretFile: secretFile, .groups: groups,
-        ]).merging(Given.lists([.types: types])) { $1 }
+    var own: [SettingName: [String]] {
+        Given.values([.secretFile: secretFile, .groups: groups]).merging(Given.lists([.types: types])) { $1 }
     }
 
     func perform(_ context: CommandContext) async throws {
@@ -192,7 +188,7 @@ struct SubscriptionsAddCommand: MusterSubcommand {
 }
 
 /// `muster subscriptions remove`: ends a subscription.
-struct SubscriptionsRemoveCommand: MusterSubcommand {
+struct SubscriptionsRemoveCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
         abstract: "Ends a subscription, and forgets its deliveries.",
@@ -210,8 +206,6 @@ struct SubscriptionsRemoveCommand: MusterSubcommand {
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
-
-    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     /// The result as JSON.
     private struct Document: Encodable {

@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster tasks`: lists the tasks of a group.
-struct TasksCommand: MusterSubcommand {
+struct TasksCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "tasks",
         abstract: "Lists the tasks of a group.",
@@ -32,9 +32,7 @@ struct TasksCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([.server: client.server, .token: client.token, .state: state])
-    }
+    var own: [SettingName: [String]] { Given.values([.state: state]) }
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")

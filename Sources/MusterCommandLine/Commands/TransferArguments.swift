@@ -129,7 +129,7 @@ struct PolicyArguments: ParsableArguments {
         help: ArgumentHelp(
             """
             Whether a file that the sink has from the same source is used again, if its origin says that it is unchanged: on or \
-            off. (MUSTER_REUSE; default: on)
+            off, also written yes or no. (MUSTER_REUSE; default: on)
             """,
             valueName: "switch"
         )

@@ -14,7 +14,7 @@ struct VerbArguments: ParsableArguments {
 }
 
 /// A command that is one verb of the API on a group or on some of its tasks.
-protocol VerbCommand: MusterSubcommand {
+protocol VerbCommand: ClientCommand {
     /// The verb.
     static var verb: GroupVerb { get }
     /// The verb in the past, for the line that is printed.
@@ -24,9 +24,7 @@ protocol VerbCommand: MusterSubcommand {
 }
 
 extension VerbCommand {
-    var given: [SettingName: [String]] {
-        Given.values([.server: arguments.client.server, .token: arguments.client.token])
-    }
+    var client: ClientOptions { arguments.client }
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(arguments.group, what: "group")
@@ -119,7 +117,7 @@ extension VerbCommand {
 }
 
 /// `muster seal`: no more tasks will be added.
-struct SealCommand: MusterSubcommand {
+struct SealCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "seal",
         abstract: "Says that no more tasks will be added, so that the group can complete.",
@@ -137,8 +135,6 @@ struct SealCommand: MusterSubcommand {
 
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
-
-    var given: [SettingName: [String]] { Given.values([.server: client.server, .token: client.token]) }
 
     func perform(_ context: CommandContext) async throws {
         try CommandContext.checkName(group, what: "group")

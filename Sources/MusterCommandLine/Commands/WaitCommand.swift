@@ -3,7 +3,7 @@ import MusterAPI
 import MusterCore
 
 /// `muster wait`: waits for a group.
-struct WaitCommand: MusterSubcommand {
+struct WaitCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait",
         abstract: "Waits until groups are done, and ends with the exit code that says how.",
@@ -30,9 +30,7 @@ struct WaitCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([.server: client.server, .token: client.token, .timeout: timeout])
-    }
+    var own: [SettingName: [String]] { Given.values([.timeout: timeout]) }
 
     func perform(_ context: CommandContext) async throws {
         for group in groups { try CommandContext.checkName(group, what: "group") }

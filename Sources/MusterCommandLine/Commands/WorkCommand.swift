@@ -7,7 +7,7 @@ import MusterWorker
 import ServiceLifecycle
 
 /// `muster work`: runs a worker.
-struct WorkCommand: MusterSubcommand {
+struct WorkCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "work",
         abstract: "Runs a worker. Run as many as you like.",
@@ -59,11 +59,9 @@ struct WorkCommand: MusterSubcommand {
     @OptionGroup var client: ClientOptions
     @OptionGroup var global: GlobalOptions
 
-    var given: [SettingName: [String]] {
-        Given.values([
-            .server: client.server, .token: client.token, .workerToken: workerToken, .name: name, .slots: slots,
-            .rate: rate,
-        ]).merging(Given.flags([.exitWithParent: exitWithParent])) { $1 }
+    var own: [SettingName: [String]] {
+        Given.values([.workerToken: workerToken, .name: name, .slots: slots, .rate: rate])
+            .merging(Given.flags([.exitWithParent: exitWithParent])) { $1 }
             .merging(sinks.given) { $1 }.merging(secrets.given) { $1 }
     }
 

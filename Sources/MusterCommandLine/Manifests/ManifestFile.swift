@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import MusterCore
 import SystemPackage
 
 /// A manifest that can be read more than once: it is checked as a whole before anything is sent.
@@ -24,21 +25,45 @@ final class ManifestFile: Sendable {
     /// Opens the manifest at a path; `-` is standard input.
     ///
     /// - Parameter temporaryDirectory: where the copy goes if one is needed.
-    /// - Throws: `CommandFailure.usage` when it can't be read.
+    /// - Throws: `CommandFailure.usage` when it can't be read, or is in UTF-16.
     static func open(_ path: String, temporaryDirectory: String) throws(CommandFailure) -> ManifestFile {
+        let shown = path == "-" ? "on standard input" : path
         do {
-            if path == "-" { return try copy(of: .standardInput, name: "standard input", in: temporaryDirectory) }
-            let file = ManifestFile(
-                try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec), name: path)
-            var status = stat()
-            guard fstat(file.descriptor.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
-            switch status.st_mode & S_IFMT {
-            case S_IFREG: return file
-            case S_IFDIR: throw Errno.isDirectory
-            default: return try copy(of: file.descriptor, name: path, in: temporaryDirectory)
-            }
+            let file = try opened(path, temporaryDirectory: temporaryDirectory)
+            guard let encoding = otherEncoding(try file.read(at: 0)) else { return file }
+            let source = path == "-" ? "" : " \(ShellWord(path))"
+            throw CommandFailure.usage(
+                "the manifest \(shown) is in UTF-16, and must be in UTF-8; convert it first: "
+                    + "iconv -f \(encoding) -t UTF-8\(source)")
+        } catch let failure as CommandFailure {
+            throw failure
         } catch {
-            throw .usage("the manifest \(path == "-" ? "on standard input" : path) can't be read: \(error)")
+            throw .usage("the manifest \(shown) can't be read: \(error)")
+        }
+    }
+
+    /// The name of another encoding than UTF-8 that a text begins in; `nil` if it may be UTF-8.
+    private static func otherEncoding(_ text: [UInt8]) -> String? {
+        guard text.count > 1 else { return nil }
+        switch (text[0], text[1]) {
+        case (0xff, 0xfe), (0xfe, 0xff): return "UTF-16"
+        // Without a mark every other byte of ASCII is 0.
+        case (1..., 0): return "UTF-16LE"
+        case (0, 1...): return "UTF-16BE"
+        default: return nil
+        }
+    }
+
+    private static func opened(_ path: String, temporaryDirectory: String) throws -> ManifestFile {
+        if path == "-" { return try copy(of: .standardInput, name: "standard input", in: temporaryDirectory) }
+        let file = ManifestFile(
+            try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec), name: path)
+        var status = stat()
+        guard fstat(file.descriptor.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return file
+        case S_IFDIR: throw Errno.isDirectory
+        default: return try copy(of: file.descriptor, name: path, in: temporaryDirectory)
         }
     }
 

@@ -56,7 +56,7 @@ struct TaskList: Sendable {
     /// - Parameters:
     ///   - digest: the digest that a single URL's content must have.
     ///   - name: the path of a single URL's file.
-    ///   - identifies: whether the survey computes the identity of the content.
+    ///   - identifies: whether the survey computes the identity of the content, as it does for `get`.
     /// - Throws: `CommandFailure.usage` for an invalid URL of the command line, and for a digest or a name without exactly one URL;
     ///   `CommandFailure.manifest` with the line and the reason, as the coordinator would say it.
     init(
@@ -78,11 +78,13 @@ struct TaskList: Sendable {
                     "get stores files durably and writes none to standard output: name a file, which --output ./- does for one called \"-\", or use curl"
                 )
             }
-            do {
+            do throws(DestinationPath.Refusal) {
                 _ = try DestinationPath(validating: Self.path(name))
             } catch {
+                let reason =
+                    error == .absolute ? "\(Self.mustBeRelative): -d DIR -o NAME" : error.description
                 throw CommandFailure.usage(
-                    "--output names a file below the directory (-d), and \"\(name)\" does not: \(error)")
+                    "--output names a file below the directory (-d), and \"\(name)\" does not: \(reason)")
             }
         }
         var requests: [TaskRequest] = []
@@ -104,7 +106,7 @@ struct TaskList: Sendable {
         var canClash = !urls.isEmpty
         if let manifest {
             survey.bytes = try manifest.size()
-            try Self.entries(of: manifest) { entry in
+            try Self.entries(of: manifest, isOfGet: identifies) { entry in
                 survey.add(entry.task, fetch: entry.fetch)
                 if identifies { survey.identity.add(entry.task, fetch: entry.fetch) }
                 paths.append(entry.task.path.string.hashValue)
@@ -169,21 +171,31 @@ struct TaskList: Sendable {
     ///
     /// - Throws: `CommandFailure.manifest` with the lines and the reasons, as the coordinator would say them.
     private static func entries(
-        of manifest: ManifestFile, names: [Int: String] = [:], _ body: (ManifestParser.Entry) -> Void
+        of manifest: ManifestFile, names: [Int: String] = [:], isOfGet: Bool = false,
+        _ body: (ManifestParser.Entry) -> Void
     ) throws {
         var parser = ManifestParser(form: .urlsOrTasks, names: names)
         var refusals = ManifestRefusals()
+        func refuse(_ refusal: InputRefusal) { refusals.add(isOfGet ? inWordsOfGet(refusal) : refusal) }
         var offset: Int64 = 0
         while true {
             let bytes = try manifest.read(at: offset)
-            let entries =
-                bytes.isEmpty ? try parser.finish { refusals.add($0) } : try parser.parse(bytes) { refusals.add($0) }
+            let entries = bytes.isEmpty ? try parser.finish(refused: refuse) : try parser.parse(bytes, refused: refuse)
             if refusals.count == 0 { for entry in entries { body(entry) } }
             offset += Int64(bytes.count)
             guard bytes.isEmpty else { continue }
             guard refusals.count == 0 else { throw CommandFailure.manifest(refusals, manifest: manifest.name) }
             return
         }
+    }
+
+    /// What is said of an absolute path by `get`, whose sink is the directory of its option -d.
+    private static let mustBeRelative = "the path must be relative to the directory of -d"
+
+    /// A refusal of a line as `get` says it: its callers know of no sink.
+    private static func inWordsOfGet(_ refusal: InputRefusal) -> InputRefusal {
+        guard refusal.reason == DestinationPath.Refusal.absolute.description else { return refusal }
+        return InputRefusal(pointer: refusal.pointer, line: refusal.line, reason: mustBeRelative)
     }
 
     /// Whether nothing was given at all.

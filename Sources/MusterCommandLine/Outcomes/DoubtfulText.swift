@@ -1,7 +1,7 @@
 import MusterAPI
 import MusterCore
 
-extension GroupExplanationDocument.Doubtful {
+extension DoubtfulFiles {
     /// A line that says that these files are kept, and may be web pages.
     var line: String {
         let rest = tasks - Int64(keys.count)

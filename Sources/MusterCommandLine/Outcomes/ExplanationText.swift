@@ -94,7 +94,7 @@ enum ExplanationText {
     }
 
     /// The work that workers do on the task now.
-    private static func work(_ work: [ExplanationDocument.Work], _ clock: WallClock) -> Table {
+    private static func work(_ work: [TaskWork], _ clock: WallClock) -> Table {
         var table = Table([
             .name("WORKER"), .text("DOES"), .number("FROM"), .number("TO"), .number("DURABLE"), .text("SINCE"),
             .sentence("SOURCE"),
@@ -102,7 +102,7 @@ enum ExplanationText {
         for item in work {
             let durable = ByteCount(bytes: max(0, item.durable - item.start))
             table.add([
-                item.worker, item.kind, "\(item.start)", item.end.map(String.init) ?? "-", "\(durable)",
+                item.worker, item.kind.rawValue, "\(item.start)", item.end.map(String.init) ?? "-", "\(durable)",
                 clock.text(item.since), item.source ?? "-",
             ])
         }
@@ -110,14 +110,14 @@ enum ExplanationText {
     }
 
     /// The table of sources.
-    private static func sources(_ sources: [ExplanationDocument.Source], _ clock: WallClock) -> Table {
+    private static func sources(_ sources: [TaskSource], _ clock: WallClock) -> Table {
         var table = Table([
             .text("STATE"), .number("FAILURES"), .number("BYTES"), .number("SPEED"),
             .text("RESOLVED", isOptional: true), .sentence("SOURCE"),
         ])
         for source in sources {
             table.add([
-                source.state, "\(source.failures)", "\(ByteCount(bytes: source.bytes))",
+                source.state.rawValue, "\(source.failures)", "\(ByteCount(bytes: source.bytes))",
                 source.bytesPerSecond.map { ProgressSnapshot.rate($0) } ?? "-",
                 source.resolvedAt.map(clock.text) ?? "-",
                 source.url,
@@ -128,7 +128,7 @@ enum ExplanationText {
 
     /// Whether the answer to a try is final. As long as another try follows, its answer may differ.
     private static func isDecided(
-        _ attempt: ExplanationDocument.Attempt, of explanation: ExplanationDocument
+        _ attempt: TaskAttempt, of explanation: ExplanationDocument
     ) -> Bool {
         if attempt.kind == .httpStatus(200), explanation.doubtful == true { return false }
         return attempt.outcome != .retry || explanation.task.state.isTerminal
@@ -136,7 +136,7 @@ enum ExplanationText {
 
     /// The table of failed requests.
     private static func attempts(
-        _ attempts: [ExplanationDocument.Attempt], of explanation: ExplanationDocument, _ clock: WallClock
+        _ attempts: [TaskAttempt], of explanation: ExplanationDocument, _ clock: WallClock
     ) -> Table {
         var table = Table([
             .text("TIME"), .text("FAILURE"), .text("THEN"), .name("WORKER"), .text("REQUEST", isOptional: true),

@@ -45,7 +45,7 @@ struct Advice: Hashable, Sendable {
 /// Advice against failures that another try alone does not fix.
 enum FailureAdvice {
     /// What to do about a failure; `nil` if the next try may well succeed.
-    static func advice(_ failure: FailureDocument) -> Advice? {
+    static func advice(_ failure: TaskFailure) -> Advice? {
         func says(_ text: String) -> Bool { failure.detail.firstRange(of: text) != nil }
         if says("can't be read again to prove its end") {
             return Advice(
@@ -149,7 +149,7 @@ enum FailureAdvice {
         }
     }
 
-    private static func isOfSFTP(_ failure: FailureDocument) -> Bool {
+    private static func isOfSFTP(_ failure: TaskFailure) -> Bool {
         failure.source?.lowercased().hasPrefix("sftp:") ?? false
     }
 
@@ -180,7 +180,7 @@ enum FailureAdvice {
     }
 
     /// Advice if the worker can't read or may not give away a secret; `nil` for any other failure.
-    private static func secret(_ failure: FailureDocument) -> Advice? {
+    private static func secret(_ failure: TaskFailure) -> Advice? {
         guard let match = failure.detail.firstMatch(of: /(env|file):(.+?) (is n[^;]*)/)?.output else { return nil }
         let (form, what, reason) = (match.1, match.2, match.3)
         guard reason.contains("this worker gives") else {
@@ -228,7 +228,7 @@ enum FailureAdvice {
         place: .making)
 
     /// Advice if something else is where the task's own file should be, since another try would find it there again; `nil` otherwise.
-    private static func storage(_ failure: FailureDocument) -> Advice? {
+    private static func storage(_ failure: TaskFailure) -> Advice? {
         func says(_ text: String) -> Bool { failure.detail.firstRange(of: text) != nil }
         if let what = ["a directory", "a symbolic link", "no regular file"].first(where: { says("it is \($0)") }) {
             return Advice(

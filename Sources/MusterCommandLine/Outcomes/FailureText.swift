@@ -6,7 +6,7 @@ enum FailureText {
     /// `404 Not Found from https://example.org/a [request 5f3]`.
     ///
     /// - Parameter isDecided: whether the task has failed because of it.
-    static func text(_ failure: FailureDocument, isDecided: Bool) -> String {
+    static func text(_ failure: TaskFailure, isDecided: Bool) -> String {
         var text = failure.kind.text(
             status: failure.status, source: failure.source, detail: failure.detail, isDecided: isDecided)
         if let request = failure.requestID { text += " [request \(request)]" }

@@ -27,8 +27,17 @@ enum ServerHint {
             "\(server) leads to no Muster coordinator: what answers there has no such path", hint: base(servers))
     }
 
-    /// Advice for these addresses. A coordinator can be started on this machine only if no process listens there.
-    static func text(_ unreachable: Unreachable, servers: [String]) -> String {
+    /// What is known of the coordinators that are asked, besides their addresses.
+    struct Installation: Sendable {
+        /// Whether a database is named, which coordinators share.
+        var namesDatabase = false
+        /// Whether `muster up` has kept data on this machine.
+        var hasData = false
+    }
+
+    /// Advice for these addresses. A coordinator can be started on this machine only if no process listens there. Where `muster up` could put an
+    /// installation of its own in the place of another one, `muster serve` is named beside it.
+    static func text(_ unreachable: Unreachable, servers: [String], _ installation: Installation) -> String {
         let local = servers.compactMap(loopback)
         guard local.count == servers.count else {
             return "check whether it runs there; \(elsewhere)"
@@ -36,8 +45,18 @@ enum ServerHint {
         guard unreachable.isRefused, let first = local.first else {
             return "something listens there that does not answer as a coordinator does; \(elsewhere)"
         }
-        return "start one on this machine with: muster up"
-            + (servers[0] == ClientOptions.defaultServer ? "" : " --listen \(first)")
+        // Several were asked, and the failure tells of one of them.
+        let failed = local.first { unreachable.description.contains("port \($0.split(separator: ":").last ?? "") ") }
+        let listen = "--listen \(failed ?? first)"
+        if installation.namesDatabase { return "start one on this machine with: muster serve \(listen)" }
+        if local.count > 1 {
+            return
+                "start one on this machine, with the database of the others, with: muster serve --database URL \(listen)"
+        }
+        let own = servers[0] == ClientOptions.defaultServer ? "muster up" : "muster up \(listen)"
+        let which = installation.hasData ? "the one whose data is" : "a new and empty one"
+        return "start \(which) on this machine with: \(own)\n"
+            + "  or start one again that has a database of its own: muster serve --database URL \(listen)"
     }
 
     /// The text with the coordinators in its commands, since without `--server` these would ask other coordinators.

@@ -259,7 +259,7 @@ extension FailureKind {
     var isLackOfRoom: Bool { self == .storageFull || self == .noSpace }
 }
 
-extension FailureDocument {
+extension TaskFailure {
     /// Whether the file is larger than the whole file system. The worker's text says so.
     fileprivate var isTooLarge: Bool { kind == .noSpace && detail.firstRange(of: "the whole file system has") != nil }
 }

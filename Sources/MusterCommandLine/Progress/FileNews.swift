@@ -25,7 +25,7 @@ struct FileNews: Hashable, Sendable {
         case .taskFailed(let facts):
             name = facts.path
             let failure = facts.failure
-            let document = FailureDocument(
+            let document = TaskFailure(
                 kind: failure.kind, detail: failure.detail, at: time, status: failure.status, source: failure.source,
                 requestID: failure.requestID)
             outcome = .failed(reason: FailureText.text(document, isDecided: true))

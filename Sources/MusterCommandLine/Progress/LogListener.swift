@@ -66,9 +66,9 @@ struct LogListener {
 
     /// The end of the log. It is read for a group name that does not exist: an answer without events tells how far the log was searched.
     private func endOfLog(until deadline: ContinuousClock.Instant?) async throws -> (position: Int64, log: String?) {
-        let nobody = RandomToken.make()
+        let absent = RandomToken.make()
         let page = try await patience.persist(until: deadline) {
-            try await read(after: 0, of: nil, group: nobody, limit: 1, wait: nil)
+            try await read(after: 0, of: nil, group: absent, limit: 1, wait: nil)
         }
         return (page.next, page.log)
     }

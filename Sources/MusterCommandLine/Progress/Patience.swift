@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterSystem
 import Synchronization
 
 /// Repeats requests to a coordinator that is away: usually it is being restarted, and the work goes on meanwhile. The user is told within
@@ -8,7 +9,7 @@ import Synchronization
 /// A command that waits for something repeats requests from the first one on. Any other command fails at once if no coordinator is there,
 /// unless one has answered before or may have carried out the request: then it repeats the request for `MusterClient.answerTime`.
 final class Patience: Sendable {
-    private static let backoff = Backoff(base: .milliseconds(250), maximum: .seconds(5))
+    private static let backoff = Backoff(first: .milliseconds(250), longest: .seconds(5), jitter: 0.5)
     /// How much longer than usual an answer may take before the user is told: longer than a silent server is given while another server may answer.
     private static let usualSilence: Duration = .milliseconds(4_500)
     /// How often a command that does not wait sends a request to a server that closes connections without an answer.
@@ -131,7 +132,7 @@ final class Patience: Sendable {
                     guard let problem = error as? Problem else { throw error }
                     if failures > 0, refusals < Self.refusals, problem.code == .unauthorized {
                         refusals += 1
-                        try await clock.sleep(for: Self.backoff.delay(failures: refusals, random: 1))
+                        try await clock.sleep(for: Self.backoff.bound(failures: refusals))
                         continue
                     }
                     // A refusal is an answer too.
@@ -156,7 +157,7 @@ final class Patience: Sendable {
                 let reason = hasAnswered || asked == .ownDatabase ? "" : " (\(error))"
                 // A single lost answer is not reported: the next request usually gets one within a moment.
                 if waits || isWaitedFor && failures > 1 { say(absence, since: .ofThisMachine, reason: reason) }
-                let next = clock.now + Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
+                let next = clock.now + Self.backoff.delay(failures: failures)
                 try await clock.sleep(until: deadline.map { min($0, next) } ?? next)
             }
         }

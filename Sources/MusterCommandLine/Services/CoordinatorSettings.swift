@@ -97,7 +97,7 @@ extension Settings {
 
     /// The connection string that was given.
     ///
-    /// - Throws: `CommandFailure.usage` when there is none.
+    /// - Throws: `CommandFailure.usage` when there is none, or it can't be read.
     func databaseConnection() throws(CommandFailure) -> String {
         guard let database = text(.database) else {
             throw .usage(
@@ -106,6 +106,10 @@ extension Settings {
                 postgresql://user@host/muster. (muster up brings a PostgreSQL of its own)
                 """
             )
+        }
+        guard DatabaseStart.canRead(database) else {
+            throw refusal(
+                .database, "must be a connection string such as postgresql://user@host/muster or host=… dbname=muster")
         }
         return database
     }

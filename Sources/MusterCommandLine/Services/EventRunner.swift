@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterSystem
 import ServiceLifecycle
 
 /// A named consumer that runs a command for each event: one at a time, in the order of the log, at least once. Of several processes with
@@ -22,7 +23,7 @@ struct EventRunner: Service {
     let console: Console
 
     /// The waits before the command is run again: 1 s, 2 s, 4 s and so on, up to a minute.
-    private static let backoff = Backoff(base: .seconds(1), maximum: .seconds(60))
+    private static let backoff = Backoff(first: .seconds(1), longest: .seconds(60), jitter: 0)
     /// The most events of one answer.
     private static let page = 100
 
@@ -138,7 +139,7 @@ struct EventRunner: Service {
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
             guard let failure = await command.run(for: event) else { return true }
             failures += 1
-            let delay = Self.backoff.delay(failures: failures, random: 1)
+            let delay = Self.backoff.delay(failures: failures)
             let isLast = Task.isShuttingDownGracefully || Task.isCancelled
             let next = isLast ? "it is run again when this consumer is" : "again in \(DurationNotation.format(delay))"
             console.remark(

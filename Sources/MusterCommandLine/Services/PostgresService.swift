@@ -3,6 +3,7 @@ import Logging
 import MusterCoordinator
 import MusterCore
 import MusterEmbeddedPostgres
+import MusterSystem
 import ServiceLifecycle
 import SystemPackage
 
@@ -15,7 +16,7 @@ import SystemPackage
 /// It keeps room for the server on its disk, since the fetched files may fill that. When there is no room for the server all the same, it
 /// ends and says what is missing, or waits, depending on `onFull`.
 struct PostgresService: Service {
-    private static let backoff = Backoff(base: .milliseconds(500), maximum: .seconds(30))
+    private static let backoff = Backoff(first: .milliseconds(500), longest: .seconds(30), jitter: 0)
     /// A server that ran longer than this starts a new count of failures when it dies.
     private static let stable: Duration = .seconds(60)
     /// How often the schema is installed again after a lost connection to a server that runs on.
@@ -136,7 +137,7 @@ struct PostgresService: Service {
                     end = "the private PostgreSQL does not start: \(error.brief)"
                 }
                 failures += 1
-                let delay = Self.backoff.delay(failures: failures, random: 1)
+                let delay = Self.backoff.delay(failures: failures)
                 // A lack of room is reported when it keeps the server from starting.
                 if room.lack == nil {
                     remark(
@@ -180,7 +181,7 @@ struct PostgresService: Service {
             if hasEnded { return false }
             if losses < Self.mostLosses, SchemaMigration.isConnectionLoss(error) {
                 // One of the server's processes was killed, which ends the other connections too.
-                try await Task.sleep(for: Self.backoff.delay(failures: losses + 1, random: 1))
+                try await Task.sleep(for: Self.backoff.delay(failures: losses + 1))
                 return try await migrate(endpoint, losses: losses + 1)
             }
             guard let reason = SchemaMigration.damage(in: error), let damage = await postgres.damaged(reason) else {

@@ -1,5 +1,6 @@
 import Logging
 import MusterCore
+import MusterSystem
 import ServiceLifecycle
 import Subprocess
 import SystemPackage
@@ -36,7 +37,7 @@ struct WorkerProcesses: Service {
     /// Where failures are logged.
     let logger: Logger
 
-    private static let backoff = Backoff(base: .milliseconds(500), maximum: .seconds(30))
+    private static let backoff = Backoff(first: .milliseconds(500), longest: .seconds(30), jitter: 0.5)
     /// A worker that lived longer than this starts a new count of failures when it dies.
     private static let stable: Duration = .seconds(60)
 
@@ -80,7 +81,7 @@ struct WorkerProcesses: Service {
             failures = ContinuousClock.now - started > Self.stable ? 1 : failures + 1
             report(.ended(name: name, status: status))
             await lose(name)
-            let delay = Self.backoff.delay(failures: failures, random: Double.random(in: 0.5..<1))
+            let delay = Self.backoff.delay(failures: failures)
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: delay) }
         }
     }
@@ -91,6 +92,7 @@ struct WorkerProcesses: Service {
         // Its own process group: Ctrl-C is for this process, which then drains the workers in order.
         options.processGroupID = 0
         let drainLimit = drainLimit
+        try OpenDescriptors.checkRoomForProgram()
         let result = try await Subprocess.run(
             .path(program),
             arguments: Arguments(executablePathOverride: "muster", remainingValues: arguments(name, port)),

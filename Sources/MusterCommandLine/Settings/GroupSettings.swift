@@ -61,10 +61,10 @@ extension Settings {
     }
 
     /// The groups to wait for; an empty list for `none`, `nil` when the option is absent.
-    private func prerequisites() throws(CommandFailure) -> [PrerequisiteRequest]? {
+    private func prerequisites() throws(CommandFailure) -> [GroupPrerequisite]? {
         let words = words(.after)
         if words == [Self.noneWord] { return [] }
-        var requests: [PrerequisiteRequest] = []
+        var requests: [GroupPrerequisite] = []
         for word in words {
             let parts = word.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let condition = parts.count == 1 ? .succeeded : PrerequisiteCondition(rawValue: parts[1])
@@ -72,7 +72,7 @@ extension Settings {
                 let conditions = PrerequisiteCondition.allCases.map(\.rawValue).joined(separator: " or ")
                 throw refusal(.after, "must be a group, GROUP:CONDITION with \(conditions), or \(Self.noneWord)")
             }
-            requests.append(PrerequisiteRequest(group: parts[0], on: condition))
+            requests.append(GroupPrerequisite(group: parts[0], on: condition))
         }
         return requests.isEmpty ? nil : requests
     }

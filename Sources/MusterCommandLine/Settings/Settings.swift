@@ -99,7 +99,7 @@ struct Settings: Sendable {
         switch text(name)?.lowercased() {
         case nil, "false", "no", "0", "off": return false
         case "true", "yes", "1", "on": return true
-        case .some: throw refusal(name, "must be on or off")
+        case .some: throw refusal(name, "must be on or off (yes, true and 1, or no, false and 0, mean the same)")
         }
     }
 
@@ -143,7 +143,7 @@ struct Settings: Sendable {
     func change<Value: Hashable & Sendable>(
         _ name: SettingName,
         _ read: (Settings) throws(CommandFailure) -> Value?
-    ) throws(CommandFailure) -> PatchField<Value> {
+    ) throws(CommandFailure) -> Change<Value> {
         if texts(of: name) == [Self.noneWord] { return .clear }
         var settings = self
         settings.alternative = Self.noneWord

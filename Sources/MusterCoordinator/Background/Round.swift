@@ -22,6 +22,8 @@ enum RoundName: String, CaseIterable, Sendable {
     case taskDeadlines
     /// Updates the measured speeds of origins.
     case originRates
+    /// Moves what waits for a moment when the clock of the database has stepped back (fault F11).
+    case clock
     /// Looks for work without a hint, since hints may be lost (fault F14).
     case work
     /// Asks holders to give up lanes (connections): those that a more urgent group needs, and those beyond a lowered cap.
@@ -36,6 +38,8 @@ enum RoundName: String, CaseIterable, Sendable {
     case stalled
     /// Logs groups whose hours can't be read.
     case hours
+    /// Logs worker names that several live processes have.
+    case names
     /// Drops uploads that the client abandoned.
     case uploads
     /// Drops events that are too old.

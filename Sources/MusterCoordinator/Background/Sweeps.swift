@@ -28,6 +28,8 @@ struct Sweeps: Sendable {
     private let released = ToldGroups()
     /// Groups with overdue tasks that can't be failed.
     private let overdue = ToldGroups()
+    /// Names that several live workers have.
+    private let shared = ToldNames()
 
     init(
         store: Store, dispatcher: ClaimDispatcher, sequencer: EventSequencer, claims: Signal, grace: SessionGrace,
@@ -72,6 +74,11 @@ struct Sweeps: Sendable {
                 try await store.leaveRestingOrigins()
             },
             // Other coordinators poll as well: they need no hint.
+            Round(.clock, every: .seconds(1)) {
+                guard let step = try await store.followClock() else { return }
+                logger.warning(
+                    "the clock of the database has stepped back", metadata: [CoordinatorMetadata.step: "\(step)"])
+            },
             Round(.work, every: .seconds(1)) { claims.raiseNews() },
             Round(.preemption, every: .seconds(1)) {
                 metrics.add(.leasesPreempted, try await store.preempt().count)
@@ -94,6 +101,7 @@ struct Sweeps: Sendable {
                     },
                     logger)
             },
+            Round(.names, every: .seconds(10)) { shared.tell(try await store.sharedNames(), logger) },
             Round(.uploads, every: .seconds(10), isAtStart: true) {
                 try await store.sweepStagedTasks(olderThan: .seconds(3_600))
             },

@@ -1,5 +1,5 @@
-import Glibc
 import MusterCore
+import MusterSystem
 import NIOCore
 
 /// How many connections a coordinator keeps, and how long a peer may keep it waiting (F23).
@@ -31,9 +31,5 @@ struct ConnectionLimits: Sendable {
     }
 
     /// The limits for this process as it is now.
-    static var ofThisProcess: ConnectionLimits {
-        var limit = rlimit()
-        let result = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        return ConnectionLimits(descriptors: result == 0 ? Int(clamping: limit.rlim_cur) : 0)
-    }
+    static var ofThisProcess: ConnectionLimits { ConnectionLimits(descriptors: OpenDescriptors.limit ?? 0) }
 }

@@ -7,22 +7,28 @@ extension TaskDocument {
     init(_ record: TaskRecord) throws {
         let row = "task \(record.id)"
         self.init(
-            key: record.key, state: record.state, urls: record.urls, path: record.path, size: record.expectedSize,
-            priority: record.priority,
-            metadata: try StoredJSON.document(
-                JSONValue.self, ifAny: record.metadata, column: "tasks.metadata", of: row),
-            bytes: Bytes(done: record.bytesDone, total: record.size), contentVersion: record.version, etag: record.etag,
-            lastModified: record.lastModified, effectiveURL: record.effectiveURL,
-            digests: try StoredJSON.texts(record.digests, column: "tasks.digests", of: row), attempts: record.attempts,
-            failure: record.failure.map(FailureDocument.init),
-            createdAt: record.createdAt, startedAt: record.startedAt, finishedAt: record.finishedAt,
-            contentType: record.contentType, deadlineAt: record.deadlineAt,
-            fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, bytesPerSecond: record.bytesPerSecond,
-            reusedFrom: record.reusedFrom, etaSeconds: Self.seconds(record),
-            retry: record.retry.map {
-                RetryDocument(
-                    number: $0.number, limit: $0.limit, inSeconds: $0.inSeconds, onForSeconds: $0.onForSeconds)
-            }, crc32c: record.contentCRC)
+            key: record.key, state: record.state, urls: record.urls, path: record.path, createdAt: record.createdAt)
+        size = record.expectedSize
+        priority = record.priority
+        metadata = try StoredJSON.document(JSONValue.self, ifAny: record.metadata, column: "tasks.metadata", of: row)
+        bytes = Bytes(done: record.bytesDone, total: record.size)
+        contentVersion = record.version
+        etag = record.etag
+        lastModified = record.lastModified
+        effectiveURL = record.effectiveURL
+        digests = try StoredJSON.texts(record.digests, column: "tasks.digests", of: row)
+        crc32c = record.contentCRC
+        attempts = record.attempts
+        failure = record.failure
+        retry = record.retry
+        startedAt = record.startedAt
+        finishedAt = record.finishedAt
+        contentType = record.contentType
+        deadlineAt = record.deadlineAt
+        fetchOptions = record.optionNames.isEmpty ? nil : record.optionNames
+        bytesPerSecond = record.bytesPerSecond
+        reusedFrom = record.reusedFrom
+        etaSeconds = Self.seconds(record)
     }
 
     /// Estimated seconds until all bytes are fetched at the current speed. `nil` while nothing arrives, while the size is
@@ -32,15 +38,6 @@ extension TaskDocument {
         return Pace.seconds(
             size - record.bytesDone, at: record.bytesPerSecond, atLeast: record.secondsAtLeast,
             within: record.secondsInWindow)
-    }
-}
-
-extension FailureDocument {
-    /// A failure as it is shown.
-    init(_ failure: TaskFailure) {
-        self.init(
-            kind: failure.kind, detail: failure.detail, at: failure.at, status: failure.status.map(Int.init),
-            source: failure.source, requestID: failure.requestID)
     }
 }
 
@@ -58,18 +55,22 @@ extension WorkerDocument {
     /// A live session as it is shown.
     init(_ record: WorkerRecord) throws {
         let row = "session \(record.session)"
-        let sinks = try StoredJSON.document(
-            [SinkStatus].self, record.sinkStatus, column: "sessions.sink_status", of: row)
         self.init(
-            name: record.worker, session: record.session, state: record.isDraining ? "draining" : "ready",
-            version: record.version, sinks: sinks, slots: Int(record.slots), leases: record.inHand.leases,
-            bytesPerSecond: record.bytesPerSecond, startedAt: record.openedAt, lastSeenAt: record.seenAt,
-            silentSince: record.isSilent ? record.seenAt : nil,
-            labels: try StoredJSON.texts(record.labels, column: "sessions.labels", of: row),
-            bytesPerSecondLimit: record.bytesPerSecondLimit,
-            bytes: LeaseProgress(record.inHand),
-            // A draining worker gives back its unfinished work within seconds.
-            etaSeconds: record.isSilent || record.isDraining ? nil : record.inHand.seconds(at: record.bytesPerSecond))
+            name: record.worker, session: record.session, version: record.version, startedAt: record.openedAt,
+            lastSeenAt: record.seenAt)
+        if record.isDraining { state = "draining" }
+        sinks = try StoredJSON.document(
+            [SinkStatus].self, record.sinkStatus, column: "sessions.sink_status", of: row)
+        slots = Int(record.slots)
+        leases = record.inHand.leases
+        bytesPerSecond = record.bytesPerSecond
+        silentSince = record.isSilent ? record.seenAt : nil
+        labels = try StoredJSON.texts(record.labels, column: "sessions.labels", of: row)
+        bytesPerSecondLimit = record.bytesPerSecondLimit
+        sharesName = record.sharesName ? true : nil
+        bytes = LeaseProgress(record.inHand)
+        // A draining worker gives back its unfinished work within seconds.
+        etaSeconds = record.isSilent || record.isDraining ? nil : record.inHand.seconds(at: record.bytesPerSecond)
     }
 }
 
@@ -78,14 +79,18 @@ extension OriginDocument {
     init(_ record: OriginRecord, cap: Int32) {
         self.init(
             key: record.key, maxConnections: record.maxConnections ?? cap,
-            allowedConnections: record.allowedConnections,
-            connections: record.connections, pausedUntil: record.pausedUntil, limitedAt: record.limitedAt,
-            bytesPerSecond: record.bytesPerSecond, bytesPerSecondLimit: record.bytesPerSecondLimit,
-            bytes: LeaseProgress(record.inHand), etaSeconds: record.inHand.seconds(at: record.bytesPerSecond),
-            note: record.secondsOut.map(WaitSentence.outage) ?? record.limit.map(WaitSentence.limit)
-                ?? record.secondsSinceRefusal.map {
-                    "a refusal \(DurationNotation.format(.seconds($0))) ago was taken for one of too much at once"
-                })
+            allowedConnections: record.allowedConnections, connections: record.connections)
+        pausedUntil = record.pausedUntil
+        limitedAt = record.limitedAt
+        bytesPerSecond = record.bytesPerSecond
+        bytesPerSecondLimit = record.bytesPerSecondLimit
+        bytes = LeaseProgress(record.inHand)
+        etaSeconds = record.inHand.seconds(at: record.bytesPerSecond)
+        note =
+            record.secondsOut.map(WaitSentence.outage) ?? record.limit.map(WaitSentence.limit)
+            ?? record.secondsSinceRefusal.map {
+                "a refusal \(DurationNotation.format(.seconds($0))) ago was taken for one of too much at once"
+            }
     }
 }
 

@@ -10,25 +10,29 @@ extension GroupDocument {
     ///   - own: what the coordinator's own process knows.
     init(_ record: GroupRecord, etaSeconds: Int64?, own: OwnProcess) throws {
         let row = "group \(record.name)"
-        self.init(
-            name: record.name, state: record.state, generation: record.generation, sealed: record.state != .open,
-            sink: record.sink, priority: record.priority, weight: record.weight, limits: GroupLimits(record),
-            metadata: try StoredJSON.document(
-                JSONValue.self, ifAny: record.metadata, column: "groups.metadata", of: row),
-            tasks: TaskCounts(record.tasks),
-            bytes: Bytes(
-                done: record.bytesDone, total: max(record.bytesTotal, record.bytesDone),
-                unknownTasks: record.unknownTasks),
-            bytesPerSecond: Self.mayCome(record) ? record.bytesPerSecond : 0, etaSeconds: etaSeconds,
-            createdAt: record.createdAt,
-            finishedAt: record.finishedAt, notes: Self.notes(record, own),
-            policy: try Self.policy(record),
-            resolver: try StoredJSON.document(Resolver.self, ifAny: record.resolver, column: "groups.resolver", of: row)
-                .map(ResolverDocument.init),
-            fetchOptions: record.optionNames.isEmpty ? nil : record.optionNames, deadlineAt: record.deadlineAt,
-            onDeadline: record.deadlineAt == nil ? nil : record.deadlineAction, overdue: record.isOverdue,
-            after: record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init),
-            changedTasks: record.changedTasks, removing: record.isRemoving ? true : nil)
+        self.init(name: record.name, state: record.state, sink: record.sink, createdAt: record.createdAt)
+        generation = record.generation
+        priority = record.priority
+        weight = record.weight
+        limits = GroupLimits(record)
+        deadlineAt = record.deadlineAt
+        onDeadline = record.deadlineAt == nil ? nil : record.deadlineAction
+        self.overdue = record.isOverdue
+        after = record.prerequisites.isEmpty ? nil : record.prerequisites.map(PrerequisiteDocument.init)
+        metadata = try StoredJSON.document(JSONValue.self, ifAny: record.metadata, column: "groups.metadata", of: row)
+        tasks = TaskCounts(record.tasks)
+        bytes = Bytes(
+            done: record.bytesDone, total: max(record.bytesTotal, record.bytesDone), unknownTasks: record.unknownTasks)
+        bytesPerSecond = Self.mayCome(record) ? record.bytesPerSecond : 0
+        self.etaSeconds = etaSeconds
+        finishedAt = record.finishedAt
+        self.notes = Self.notes(record, own)
+        self.policy = try Self.policy(record)
+        resolver = try StoredJSON.document(Resolver.self, ifAny: record.resolver, column: "groups.resolver", of: row)
+            .map(ResolverDocument.init)
+        fetchOptions = record.optionNames.isEmpty ? nil : record.optionNames
+        changedTasks = record.changedTasks
+        removing = record.isRemoving ? true : nil
     }
 
     /// Whether bytes arrive now. The speed alone does not tell: it decays for a while after the last byte.
@@ -158,7 +162,7 @@ extension GroupLimits {
     init(_ record: GroupRecord) {
         self.init(
             maxConnections: record.maxConnections, bytesPerSecond: record.bytesPerSecondLimit,
-            between: record.window.map { TimeWindow(from: $0.from, to: $0.to, timeZone: $0.timeZone) },
+            between: record.window,
             timetable: record.hasFlawedHours
                 ? nil
                 : try? StoredJSON.document(

@@ -8,15 +8,22 @@ extension LeaseDocument {
     /// - Throws: `StoredValueError` when its terms can't be read: then it is unknown how to ask its source.
     init(_ lease: GrantedLease) throws {
         let terms = try LeaseTerms(lease)
-        self.init(
-            name: lease.name, kind: lease.kind, task: lease.task, sink: lease.sink, path: lease.path,
-            version: lease.version, start: lease.start, end: lease.end, planned: lease.isPlanned,
-            rung: lease.rung, fenced: lease.isFenced, resume: lease.resume,
-            representation: lease.representation, expectedSize: lease.expectedSize,
-            expectedDigests: try StoredJSON.texts(
-                lease.expectedDigests, column: "tasks.expected_digests", of: "task \(lease.task)"),
-            source: terms.source, chunks: lease.chunks)
+        self.init(name: lease.name, kind: lease.kind, task: lease.task, sink: lease.sink, path: lease.path)
+        version = lease.version
+        start = lease.start
+        end = lease.end
+        planned = lease.isPlanned
+        rung = lease.rung
+        fenced = lease.isFenced
+        resume = lease.resume
+        representation = lease.representation
+        expectedSize = lease.expectedSize
+        expectedDigests = try StoredJSON.texts(
+            lease.expectedDigests, column: "tasks.expected_digests", of: "task \(lease.task)")
+        source = terms.source
+        chunks = lease.chunks
         options = terms.options
+        if let round = lease.round { options = (options ?? FetchOptions()).withPatience(inRound: round) }
         if lease.slowTries > 0 { options = (options ?? FetchOptions()).withPatience(after: lease.slowTries) }
         policy = try StoredJSON.document(
             TransferPolicy.self, ifAny: lease.policy, column: "groups.policy", of: "group \(lease.group)")

@@ -5,11 +5,15 @@ import MusterStore
 extension SubscriptionDocument {
     /// A subscription as it is shown; `secret` is a generated secret, which only the answer to the creation shows.
     init(_ record: SubscriptionRecord, secret: String? = nil) {
-        self.init(
-            name: record.name, url: record.url, groups: record.groups ?? "*", types: record.types,
-            enabled: record.isEnabled, disabledReason: record.disabledReason, secret: secret,
-            previousSecretUntil: record.previousUntil, position: record.position, pending: record.pending,
-            dead: record.dead, createdAt: record.createdAt)
+        self.init(name: record.name, url: record.url, position: record.position, createdAt: record.createdAt)
+        if let groups = record.groups { self.groups = groups }
+        types = record.types
+        enabled = record.isEnabled
+        disabledReason = record.disabledReason
+        self.secret = secret
+        previousSecretUntil = record.previousUntil
+        pending = record.pending
+        dead = record.dead
     }
 }
 
@@ -18,9 +22,13 @@ extension DeliveryDocument {
     init(_ record: DeliveryRecord) {
         self.init(
             id: record.id, subscription: record.subscription, state: record.state, event: record.event,
-            type: record.type, subject: record.subject, position: record.position, attempts: record.attempts,
-            nextTryAt: record.nextTryAt, triedAt: record.triedAt, status: record.status, failure: record.failure,
-            deliveredAt: record.state == .delivered ? record.settledAt : nil)
+            type: record.type, subject: record.subject, position: record.position)
+        attempts = record.attempts
+        nextTryAt = record.nextTryAt
+        triedAt = record.triedAt
+        status = record.status
+        failure = record.failure
+        deliveredAt = record.state == .delivered ? record.settledAt : nil
     }
 }
 

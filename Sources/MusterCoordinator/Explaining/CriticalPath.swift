@@ -1,12 +1,13 @@
 import MusterAPI
 import MusterCore
+import MusterStore
 
 /// The steps that have to happen in order before a group ends, as sentences with numbers.
 struct CriticalPath: Sendable {
     /// The facts that the sentences are made from.
     let facts: GroupFacts
     /// The origin that is expected to end last.
-    let slowest: GroupFacts.Origin?
+    let slowest: GroupSituation.Origin?
 
     /// The sentences; none for a group that has ended.
     var sentences: [String] {
@@ -15,12 +16,12 @@ struct CriticalPath: Sendable {
             + [resumed, window, worker, fetched, lastChunk, resumedMembers, placed, sealed].compactMap { $0 }
     }
 
-    /// The lost groups (`GroupFacts.lost`) that are not its own prerequisites: its prerequisites wait for them in vain.
-    private var ends: [GroupFacts.Prerequisite] {
-        facts.lost.filter { end in !facts.prerequisites.contains { $0.group == end.group } }
+    /// The lost groups (`GroupSituation.lost`) that are not its own prerequisites: its prerequisites wait for them in vain.
+    private var ends: [PrerequisiteRecord] {
+        facts.situation.lost.filter { end in !facts.prerequisites.contains { $0.group == end.group } }
     }
 
-    private func prerequisite(_ other: GroupFacts.Prerequisite) -> String {
+    private func prerequisite(_ other: PrerequisiteRecord) -> String {
         let wish = "the group \"\(other.group)\" has to \(other.on == .succeeded ? "succeed" : "end")"
         guard other.state.isTerminal else { return "\(wish); it is \(other.state.rawValue)" }
         let problem = "\(wish), but it has \(GroupExplanation.ending(other.state)): \(GroupExplanation.remedy(other))"
@@ -52,19 +53,20 @@ struct CriticalPath: Sendable {
         let rest = unknown == 0 || facts.rest > 0 ? "\(ByteCount(bytes: facts.rest))" : nil
         let all = [rest, unknown > 0 ? others : nil].compactMap { $0 }.joined(separator: " and ") + " to be fetched"
         guard let slowest else { return all }
-        guard slowest.own > 0, slowest.ownBytesPerSecond > 0 else {
-            let pause = slowest.pausedUntil.map { ", which is paused until \($0)" } ?? ""
-            let what = slowest.own > 0 ? "nothing comes" : "nothing is asked for"
-            return "\(all); \(what) from \(slowest.key) now\(pause)"
+        guard slowest.connections > 0, slowest.bytesPerSecond > 0 else {
+            let pause = slowest.origin.pausedUntil.map { ", which is paused until \($0)" } ?? ""
+            let what = slowest.connections > 0 ? "nothing comes" : "nothing is asked for"
+            return "\(all); \(what) from \(slowest.origin.key) now\(pause)"
         }
         // A speed above the allowed rate may not last, so it gives no time.
-        let mayLast = facts.bytesPerSecondAllowed.map { slowest.ownBytesPerSecond <= $0 } ?? true
+        let mayLast = facts.bytesPerSecondAllowed.map { slowest.bytesPerSecond <= $0 } ?? true
         let time =
             (mayLast ? GroupEstimate.seconds(of: slowest) : nil).map {
                 ", about \(DurationNotation.format(.seconds($0)))"
             } ?? ""
-        return "\(all); slowest from \(slowest.key) over \(slowest.own) of \(slowest.allowed) connections at "
-            + "\(ByteCount(bytes: slowest.ownBytesPerSecond))/s\(time)"
+        return
+            "\(all); slowest from \(slowest.origin.key) over \(slowest.connections) of \(slowest.origin.allowedConnections) connections at "
+            + "\(ByteCount(bytes: slowest.bytesPerSecond))/s\(time)"
     }
 
     private var lastChunk: String? {

@@ -1,19 +1,27 @@
 import MusterAPI
 import MusterCore
+import MusterStore
 
 /// Why a task is not done, in words: a pure function of the facts.
 struct Explanation: Sendable {
     /// The facts that the explanation is made from.
     let facts: TaskFacts
 
+    private var situation: TaskSituation { facts.situation }
+
     /// The explanation as a document of the API.
     var document: ExplanationDocument {
         let waits = waits
-        return ExplanationDocument(
-            task: facts.task, group: facts.group, summary: summary(waits), next: next(waits), waits: waits,
-            chunks: facts.chunks, work: facts.work, sources: facts.sources, attempts: facts.attempts,
-            doubtful: facts.isDoubtful ? true : nil, deadlineAt: facts.task.state.isTerminal ? nil : facts.deadlineAt,
-            at: facts.at)
+        var document = ExplanationDocument(
+            task: facts.task, group: facts.group, summary: summary(waits), waits: waits, chunks: situation.chunks)
+        document.next = next(waits)
+        document.work = situation.work
+        document.sources = situation.sources
+        document.attempts = situation.attempts
+        document.doubtful = situation.isDoubtful ? true : nil
+        document.deadlineAt = facts.task.state.isTerminal ? nil : facts.task.deadlineAt
+        document.at = situation.at
+        return document
     }
 
     /// What keeps the task from going on, in this order: what holds all of it (a pause, prerequisites, the window), what is
@@ -24,11 +32,11 @@ struct Explanation: Sendable {
         // What is fetched already is put in place at any time.
         if facts.task.state != .finalizing, let whole = paused ?? held ?? closed { return [whole] + waits }
         // The rest is about chunks without a lease.
-        guard facts.chunks.ready + facts.chunks.waiting > 0 else { return waits + [asking].compactMap { $0 } }
+        guard situation.chunks.ready + situation.chunks.waiting > 0 else { return waits + [asking].compactMap { $0 } }
         waits += [noWorker, sinkParked, asking].compactMap { $0 }
-        if facts.chunks.waiting > 0 { waits += [sameFile, backoff].compactMap { $0 } }
+        if situation.chunks.waiting > 0 { waits += [sameFile, backoff].compactMap { $0 } }
         // Putting a file in place needs no connection.
-        if facts.chunks.ready > 0, facts.task.state != .finalizing {
+        if situation.chunks.ready > 0, facts.task.state != .finalizing {
             // Where the rate is used up, more connections would bring nothing more.
             waits +=
                 [originPaused].compactMap { $0 }
@@ -69,7 +77,7 @@ struct Explanation: Sendable {
             reason: .rateLimited, detail: "its group uses all of the \(ByteCount(bytes: rate))/s that it may have")
     }
 
-    private var transfers: [ExplanationDocument.Work] { facts.work.filter { $0.kind == LeaseKind.fetch.rawValue } }
+    private var transfers: [TaskWork] { situation.work.filter { $0.kind == .fetch } }
 
     private var fetching: Wait? {
         let fetching = transfers
@@ -78,30 +86,30 @@ struct Explanation: Sendable {
         let who = workers.count == 1 ? "the worker \(fetching[0].worker) is" : "\(workers.count) workers are"
         let count = fetching.count
         var detail = "\(who) fetching \(count == 1 ? "a chunk" : "\(count) chunks") of it"
-        if facts.shrinking > 0 { detail += "; \(Self.chunks(facts.shrinking)) to give the tail to others" }
+        if situation.shrinking > 0 { detail += "; \(Self.chunks(situation.shrinking)) to give the tail to others" }
         return Wait(
             reason: .fetching, detail: join(detail, silence(fetching) ?? nothingComes(fetching)), since: since)
     }
 
     /// A note that no bytes of these transfers have arrived, if they were requested long ago.
-    private func nothingComes(_ fetching: [ExplanationDocument.Work]) -> String? {
+    private func nothingComes(_ fetching: [TaskWork]) -> String? {
         guard fetching.allSatisfy({ $0.durable == $0.start }), let last = fetching.map(\.since).max(),
-            WaitSentence.nothingCame(since: last, at: facts.at) != nil
+            WaitSentence.nothingCame(since: last, at: situation.at) != nil
         else { return nil }
         return "nothing of that has come"
     }
 
     /// A note on the workers that hold this work and have been silent.
-    private func silence(_ work: [ExplanationDocument.Work]) -> String? {
+    private func silence(_ work: [TaskWork]) -> String? {
         let silent = Dictionary(grouping: work.filter { $0.silentSince != nil }, by: \.worker)
             .map { worker, work in
-                TaskFacts.SilentWorker(
-                    name: worker, since: work.compactMap(\.silentSince).min() ?? facts.at,
+                SinkWorkers.Silent(
+                    name: worker, since: work.compactMap(\.silentSince).min() ?? situation.at,
                     endsAt: work.compactMap(\.endsAt).min(),
                     databaseTrouble: facts.workers.silent.first?.databaseTrouble)
             }
             .sorted { ($0.since, $0.name) < ($1.since, $1.name) }
-        return WaitSentence.silence(silent, at: facts.at)
+        return WaitSentence.silence(silent, at: situation.at)
     }
 
     private func join(_ detail: String, _ silence: String?) -> String {
@@ -111,7 +119,7 @@ struct Explanation: Sendable {
     private static func chunks(_ count: Int) -> String { count == 1 ? "one is" : "\(count) are" }
 
     private var finalizing: Wait? {
-        guard let work = facts.work.first(where: { $0.kind == LeaseKind.finalize.rawValue }) else { return nil }
+        guard let work = situation.work.first(where: { $0.kind == .finalize }) else { return nil }
         return Wait(
             reason: .finalizing,
             detail: join("the worker \(work.worker) verifies the file and puts it in place", silence([work])),
@@ -124,8 +132,8 @@ struct Explanation: Sendable {
                 reason: .noWorker, detail: WaitSentence.noWorker(sink: facts.sink, own: facts.workers.own))
         }
         // Silent workers that hold its leases are named with their work.
-        guard facts.workers.areAllSilent, facts.work.isEmpty else { return nil }
-        return WaitSentence.silence(facts.workers.silent, at: facts.at).map { Wait(reason: .noWorker, detail: $0) }
+        guard facts.workers.areAllSilent, situation.work.isEmpty else { return nil }
+        return WaitSentence.silence(facts.workers.silent, at: situation.at).map { Wait(reason: .noWorker, detail: $0) }
     }
 
     private var sinkParked: Wait? {
@@ -135,8 +143,8 @@ struct Explanation: Sendable {
     }
 
     private var asking: Wait? {
-        switch facts.question {
-        case .none: nil
+        switch situation.question {
+        case nil: nil
         case .due(let moment):
             Wait(reason: .resolver, detail: "its URL has expired, and the resolver is to be asked", until: moment)
         case .asked(let worker, let since):
@@ -147,15 +155,15 @@ struct Explanation: Sendable {
     }
 
     private var sameFile: Wait? {
-        guard let awaited = facts.awaited else { return nil }
+        guard let awaited = situation.awaited else { return nil }
         return Wait(
             reason: .sameFile,
             detail: "the same is being fetched for \"\(awaited.key)\" of the group \"\(awaited.group)\"")
     }
 
     private var backoff: Wait? {
-        guard let due = facts.nextDue else { return nil }
-        let last = facts.attempts.last
+        guard let due = situation.dueAt else { return nil }
+        let last = situation.attempts.last
         let why =
             last.map {
                 $0.kind.text(status: $0.status, source: nil, detail: $0.detail, isDecided: false)
@@ -167,37 +175,44 @@ struct Explanation: Sendable {
     private var tryAt: Timestamp? { facts.task.retry?.inSeconds.map(moment) }
 
     private func moment(after seconds: Int64) -> Timestamp {
-        Timestamp(microseconds: facts.at.microseconds + seconds * 1_000_000)
+        Timestamp(microseconds: situation.at.microseconds + seconds * 1_000_000)
     }
 
     /// Only if every origin is paused: an origin that is not would be used.
     private var originPaused: Wait? {
-        let moments = facts.origins.compactMap(\.pausedUntil)
-        guard let until = moments.min(), moments.count == facts.origins.count else { return nil }
-        let what = facts.origins.count == 1 ? "the origin \(facts.origins[0].key) is" : "all of its origins are"
-        let tried = facts.origins.contains(where: \.isTried) ? "; \(WaitSentence.tried)" : ""
+        let moments = situation.origins.compactMap(\.pausedUntil)
+        guard let until = moments.min(), moments.count == situation.origins.count else { return nil }
+        let what = situation.origins.count == 1 ? "the origin \(situation.origins[0].key) is" : "all of its origins are"
+        let tried = situation.origins.contains(where: \.isTried) ? "; \(WaitSentence.tried)" : ""
         return Wait(reason: .originPaused, detail: "\(what) paused\(tried)", until: until)
     }
 
     private var groupFull: Wait? {
-        guard let cap = facts.groupCap, facts.groupLeases >= Int64(cap) else { return nil }
+        guard let cap = facts.groupCap, situation.groupConnections >= Int64(cap) else { return nil }
         return Wait(reason: .groupFull, detail: WaitSentence.groupFull(cap))
     }
 
+    /// The more urgent groups that leave it no connection to its origins.
+    private var urgent: UrgentGroups? {
+        UrgentGroups(at: situation.origins.filter { $0.pausedUntil == nil }.map(\.key), in: situation.urgent)
+    }
+
     private var originFull: Wait? {
-        let open = facts.origins.filter { $0.pausedUntil == nil }
-        guard let origin = open.first, open.allSatisfy({ $0.leases >= Int64($0.allowed) }) else { return nil }
-        let detail =
+        let open = situation.origins.filter { $0.pausedUntil == nil }
+        guard let origin = open.first, open.allSatisfy({ $0.connections >= Int64($0.allowedConnections) }) else {
+            return nil
+        }
+        let full =
             open.count == 1
             ? WaitSentence.originFull(origin)
             : "all of its origins have as many connections as they may have now"
-        return Wait(reason: .originFull, detail: detail)
+        return Wait(reason: .originFull, detail: join(full, urgent.map(WaitSentence.urgent)))
     }
 
     private var workersBusy: Wait {
         facts.workers.freeSlots > 0
             ? Wait(reason: .workersBusy, detail: "it is ready, and begun as soon as a connection is free")
-            : Wait(reason: .workersBusy, detail: WaitSentence.workersBusy(sink: facts.sink))
+            : Wait(reason: .workersBusy, detail: WaitSentence.workersBusy(sink: facts.sink, behind: urgent))
     }
 }
 
@@ -210,7 +225,7 @@ extension Explanation {
             let how = task.reusedFrom.map {
                 " Nothing was fetched: the origin said that \($0) is still the same, of which it was made."
             }
-            guard !facts.isDoubtful else {
+            guard !situation.isDoubtful else {
                 return
                     "It has succeeded: what stands at \(task.path) was taken as the file at try \(task.attempts + 1), "
                     + "and nothing tells whether it is one; a size or a digest would."
@@ -234,7 +249,7 @@ extension Explanation {
             return "put it back with what it has: muster retry \(ShellWord(facts.group)) \(ShellWord(facts.task.key))"
         }
         guard let first = waits.first else { return nil }
-        let parts = [after(first), facts.deadlineAt.map { "it fails at \($0) if it is not done by then" }]
+        let parts = [after(first), facts.task.deadlineAt.map { "it fails at \($0) if it is not done by then" }]
         let sentence = parts.compactMap { $0 }.joined(separator: "; ")
         return sentence.isEmpty ? nil : sentence
     }
@@ -245,7 +260,7 @@ extension Explanation {
         switch wait.reason {
         case .paused: return nil
         case .fetching:
-            let open = facts.chunks.ready + facts.chunks.waiting
+            let open = situation.chunks.ready + situation.chunks.waiting
             if open == 0, silence(transfers) == nil, nothingComes(transfers) != nil {
                 let tries = facts.task.attempts
                 return
@@ -267,16 +282,20 @@ extension Explanation {
                 .joined(separator: ", ")
         case .sameFile: return WaitSentence.afterSameFile
         case .originPaused:
-            let sooner = facts.origins.compactMap {
-                WaitSentence.sooner($0.key, until: $0.pausedUntil, isTried: $0.isTried, at: facts.at)
+            let sooner = situation.origins.compactMap {
+                WaitSentence.sooner($0.key, until: $0.pausedUntil, isTried: $0.isTried, at: situation.at)
             }.first
             return "it goes on\(when)\(sooner.map { "; \($0)" } ?? "")"
         case .groupFull: return "it goes on when another transfer of the group ends"
-        case .originFull: return "it goes on when another transfer from there ends"
+        case .originFull:
+            return urgent.map { WaitSentence.afterUrgent($0, of: facts.group) } ?? WaitSentence.afterOriginFull
         case .prerequisites: return "it begins when the groups that it waits for allow it"
         case .windowClosed: return "it goes on\(when.isEmpty ? " when its group may run" : when)"
         case .rateLimited: return "it goes on as the rate allows"
-        case .workersBusy: return "a worker takes it as soon as it has room"
+        case .workersBusy:
+            return facts.workers.freeSlots > 0
+                ? WaitSentence.afterWorkersBusy
+                : urgent.map { WaitSentence.afterUrgent($0, of: facts.group) } ?? WaitSentence.afterWorkersBusy
         // Only for groups.
         case .unsealed: return nil
         }

@@ -1,10 +1,13 @@
 import MusterAPI
 import MusterCore
+import MusterStore
 
 /// Estimates when a group will be done: a pure function of the facts. It says that the end is unknown rather than guess.
 struct GroupEstimate: Sendable {
     /// The facts that the estimate is made from.
     let facts: GroupFacts
+
+    private var situation: GroupSituation { facts.situation }
 
     /// The estimate as a document of the API.
     var document: GroupExplanationDocument.Estimate {
@@ -15,7 +18,7 @@ struct GroupEstimate: Sendable {
         }
         let seconds = max(
             fastest, isPaced ? 0 : max(slowest.flatMap { Self.seconds(of: $0) } ?? 0, lastChunk), untilDue,
-            earliest.map { Self.seconds($0.since(facts.at)) } ?? 0)
+            earliest.map { Self.seconds($0.since(situation.at)) } ?? 0)
         guard seconds <= Pace.longest else {
             return unknown("so little comes that it would take more than a year", earliest: earliest)
         }
@@ -29,28 +32,28 @@ struct GroupEstimate: Sendable {
 
     /// The origin whose share of the remaining bytes takes longest. An origin that sends nothing is slower than all others.
     /// Origins with an unknown remainder compare by the work for each byte per second.
-    var slowest: GroupFacts.Origin? {
+    var slowest: GroupSituation.Origin? {
         guard !facts.group.state.isTerminal else { return nil }
         return origins.max { left, right in
             let (a, b) = (Self.slowness(left), Self.slowness(right))
-            return a == b ? left.key > right.key : a < b
+            return a == b ? left.origin.key > right.origin.key : a < b
         }
     }
 
     /// The origins with work left, and their remaining bytes where these are known in full. The remaining bytes of a single
     /// origin are those of the group.
-    private var origins: [GroupFacts.Origin] {
-        var busy = facts.origins.filter { $0.own > 0 || $0.ready.number > 0 }
+    private var origins: [GroupSituation.Origin] {
+        var busy = situation.origins.filter { $0.connections > 0 || $0.readyChunks > 0 }
         let isKnown = !facts.hasMoreOrigins && facts.group.bytes.unknownTasks == 0 && facts.group.tasks.paused == 0
         // All bytes come from this origin. Leases that were granted just now have brought nothing yet, so its own speed may
         // be too low.
         if busy.count == 1, !facts.hasMoreOrigins, facts.group.bytesPerSecond > 0 {
-            busy[0].ownBytesPerSecond = facts.group.bytesPerSecond
+            busy[0].bytesPerSecond = facts.group.bytesPerSecond
         }
         if busy.count == 1, isKnown {
-            busy[0].bytesLeft = facts.rest
-        } else if !isKnown || facts.putOff.chunks.number > 0 {
-            for index in busy.indices { busy[index].bytesLeft = nil }
+            busy[0].bytesLeftInAll = facts.rest
+        } else if !isKnown || facts.putOff.number > 0 {
+            for index in busy.indices { busy[index].bytesLeftInAll = nil }
         }
         return busy
     }
@@ -64,46 +67,47 @@ struct GroupEstimate: Sendable {
 
     /// The allowed rate now, in bytes per second.
     private var allowed: Int64? {
-        [facts.bytesPerSecondAllowed, facts.fleet?.bytesPerSecondLimit].compactMap { $0 }.min()
+        [facts.bytesPerSecondAllowed, situation.fleet?.bytesPerSecondLimit].compactMap { $0 }.min()
     }
 
     /// Whether a rate of the group or of the fleet limits the speed. Then the transfers share the rate: a slow transfer
     /// gets faster as soon as the others end, so only the total of remaining bytes counts.
     private var isPaced: Bool {
         facts.bytesPerSecondAllowed.map { facts.group.bytesPerSecond >= $0 - $0 / 4 } ?? false
-            || facts.fleet.map { $0.bytesPerSecond >= $0.bytesPerSecondLimit - $0.bytesPerSecondLimit / 4 } ?? false
+            || situation.fleet.map { $0.bytesPerSecond >= $0.bytesPerSecondLimit - $0.bytesPerSecondLimit / 4 } ?? false
     }
 
     /// Whether the facts cover everything that the end depends on.
     private var isComplete: Bool {
-        !facts.hasMoreOrigins && !facts.putOff.chunks.more && origins.allSatisfy { Self.seconds(of: $0) != nil }
+        !facts.hasMoreOrigins && !facts.putOff.more && origins.allSatisfy { Self.seconds(of: $0) != nil }
     }
 }
 
 extension GroupEstimate {
     /// Seconds that the group's remaining bytes at an origin take at its speed from there; `nil` if unknown.
-    static func seconds(of origin: GroupFacts.Origin) -> Int64? {
-        origin.bytesLeft.flatMap { Pace.seconds($0, at: origin.ownBytesPerSecond) }
+    static func seconds(of origin: GroupSituation.Origin) -> Int64? {
+        origin.bytesLeftInAll.flatMap { Pace.seconds($0, at: origin.bytesPerSecond) }
     }
 
     /// The remaining bytes at an origin for each byte per second. Chunks without a lease count as much as leased chunks.
-    private static func slowness(_ origin: GroupFacts.Origin) -> Double {
-        if let left = origin.bytesLeft { return Double(left) / Double(max(1, origin.ownBytesPerSecond)) }
-        let leased = Double(origin.ownBytesLeft)
-        let chunk = origin.own > 0 ? max(1, leased / Double(origin.own)) : Double(Limits.chunk.lowerBound.bytes)
-        return (leased + chunk * Double(origin.ready.number)) / Double(max(1, origin.ownBytesPerSecond))
+    private static func slowness(_ origin: GroupSituation.Origin) -> Double {
+        if let left = origin.bytesLeftInAll { return Double(left) / Double(max(1, origin.bytesPerSecond)) }
+        let leased = Double(origin.bytesLeft)
+        let chunk =
+            origin.connections > 0 ? max(1, leased / Double(origin.connections)) : Double(Limits.chunk.lowerBound.bytes)
+        return (leased + chunk * Double(origin.ready.number)) / Double(max(1, origin.bytesPerSecond))
     }
 
     private func moment(after seconds: Int64) -> Timestamp {
-        Timestamp(microseconds: facts.at.microseconds + seconds * 1_000_000)
+        Timestamp(microseconds: situation.at.microseconds + seconds * 1_000_000)
     }
 
     /// Seconds until chunks that are put off, or that wait for a paused origin, can go on.
     private var untilDue: Int64 {
         let moments =
-            facts.origins.filter { $0.ready.number > 0 }.compactMap(\.pausedUntil)
-            + (facts.putOff.chunks.number > 0 ? [facts.putOff.firstDue].compactMap { $0 } : [])
-        return moments.map { Self.seconds($0.since(facts.at)) }.max() ?? 0
+            situation.origins.filter { $0.readyChunks > 0 }.compactMap(\.origin.pausedUntil)
+            + (facts.putOff.number > 0 ? [situation.putOff.dueAt].compactMap { $0 } : [])
+        return moments.map { Self.seconds($0.since(situation.at)) }.max() ?? 0
     }
 
     /// Whole seconds, rounded up; 0 for the past.
@@ -151,7 +155,7 @@ extension GroupEstimate {
         }
         if facts.group.state == .open { return "it is open: more tasks may come" }
         if tasks.paused > 0 { return "\(GroupExplanation.counted(tasks.paused)) paused for an unknown time" }
-        if facts.workers.areAllSilent, let silence = WaitSentence.silence(facts.workers.silent, at: facts.at) {
+        if facts.workers.areAllSilent, let silence = WaitSentence.silence(facts.workers.silent, at: situation.at) {
             return silence
         }
         if facts.workers.reaching == 0 { return "no worker reaches the sink \"\(facts.group.sink)\"" }
@@ -175,7 +179,7 @@ extension GroupEstimate {
         if case .closed(let until?) = facts.window, facts.group.tasks.queued + facts.group.tasks.active > 0 {
             bounds.append(until)
         }
-        if facts.putOff.chunks.number > 0, let due = facts.putOff.firstDue { bounds.append(due) }
+        if facts.putOff.number > 0, let due = situation.putOff.dueAt { bounds.append(due) }
         // A timetable may allow more later.
         if facts.group.limits.timetable == nil, let rate = allowed,
             let seconds = Pace.seconds(facts.rest, at: rate), seconds > 0, seconds <= Pace.longest
@@ -183,6 +187,6 @@ extension GroupEstimate {
             bounds.append(moment(after: seconds))
         }
         // A moment in the past is no bound: that work begins with one of the next claims.
-        return bounds.filter { $0 > facts.at }.max()
+        return bounds.filter { $0 > situation.at }.max()
     }
 }

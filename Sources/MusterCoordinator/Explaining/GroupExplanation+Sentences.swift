@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterStore
 
 extension GroupExplanation {
     /// One sentence: what the group waits for above all, or how it ended.
@@ -14,7 +15,7 @@ extension GroupExplanation {
             let files =
                 group.tasks.succeeded == 1 ? "its one file stands" : "all of its \(group.tasks.succeeded) files stand"
             let place = "in the sink \"\(group.sink)\""
-            guard let doubtful = facts.doubtful else {
+            guard let doubtful = situation.doubtful else {
                 return "It has succeeded: \(files) \(place), whole and verified."
             }
             return "It has succeeded: \(files) \(place); \(doubtful.tasks) of them may be pages in the place of files, "
@@ -24,9 +25,14 @@ extension GroupExplanation {
             let name = ShellWord(group.name)
             // Without more time, a retry would fail in the same way.
             let isLate = group.overdue == true && group.onDeadline == .fail
+            let failures = situation.failures.map { failure in
+                let reason = failure.kind?.text(
+                    status: failure.status, source: nil, detail: failure.detail ?? "", isDecided: true)
+                return (key: failure.key, reason: reason ?? "")
+            }
             let time = isLate ? "give it more time (muster limit \(name) --deadline 2h), and " : ""
             return
-                "It failed: \(group.tasks.failed) of \(group.tasks.total) tasks failed\(Self.named(facts.failures, of: group.tasks.failed)); "
+                "It failed: \(group.tasks.failed) of \(group.tasks.total) tasks failed\(Self.named(failures, of: group.tasks.failed)); "
                 + "\(time)put them back with what they have: muster retry \(name)"
         case .open, .sealed:
             guard let first = waits.first else { return "It is \(group.state.rawValue)." }
@@ -87,14 +93,17 @@ extension GroupExplanation {
         case .backoff: return "it is tried again\(when)"
         case .sameFile: return WaitSentence.afterSameFile
         case .originPaused:
-            let sooner = facts.origins.filter { $0.ready.number > 0 }.compactMap {
-                WaitSentence.sooner($0.key, until: $0.pausedUntil, isTried: $0.isTried, at: facts.at)
+            let sooner = situation.origins.filter { $0.readyChunks > 0 }.map(\.origin).compactMap {
+                WaitSentence.sooner($0.key, until: $0.pausedUntil, isTried: $0.isTried, at: situation.at)
             }.first
             return "it goes on\(when)\(sooner.map { "; \($0)" } ?? "")"
         case .groupFull: return "it goes on when another transfer of the group ends"
-        case .originFull: return "it goes on when another transfer from there ends"
+        case .originFull:
+            return urgent.map { WaitSentence.afterUrgent($0, of: facts.group.name) } ?? WaitSentence.afterOriginFull
         case .rateLimited: return "it goes on at this rate"
-        case .workersBusy: return "a worker takes it as soon as it has room"
+        case .workersBusy:
+            return urgentForWorkers.map { WaitSentence.afterUrgent($0, of: facts.group.name) }
+                ?? WaitSentence.afterWorkersBusy
         case .unsealed: return "it takes more tasks until then"
         }
     }

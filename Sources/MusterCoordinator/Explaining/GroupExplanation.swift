@@ -1,10 +1,14 @@
 import MusterAPI
 import MusterCore
+import MusterStore
 
 /// What a group waits for, in words: a pure function of the facts.
 struct GroupExplanation: Sendable {
     /// The facts that the explanation is made from.
     let facts: GroupFacts
+
+    /// What is known besides the group's row.
+    var situation: GroupSituation { facts.situation }
 
     /// The explanation as a document of the API.
     var document: GroupExplanationDocument {
@@ -16,12 +20,16 @@ struct GroupExplanation: Sendable {
         // While the whole group waits, no origin counts as the slowest, unless the group still has connections there.
         let slowest =
             facts.workers.areAllSilent
-            ? nil : estimate.slowest.flatMap { whole == nil || $0.own > 0 ? $0 : nil }
+            ? nil : estimate.slowest.flatMap { whole == nil || $0.connections > 0 ? $0 : nil }
         return GroupExplanationDocument(
             group: group, summary: summary(waits), next: next(waits), waits: waits,
-            slowestOrigin: slowest.map(GroupExplanationDocument.SlowestOrigin.init),
+            slowestOrigin: slowest.map {
+                .init(
+                    key: $0.origin.key, leases: $0.connections, allowed: $0.origin.allowedConnections,
+                    bytesPerSecond: $0.bytesPerSecond, bytesLeft: $0.bytesLeftInAll)
+            },
             criticalPath: CriticalPath(facts: facts, slowest: slowest).sentences, eta: eta,
-            doubtful: facts.doubtful, at: facts.at)
+            doubtful: situation.doubtful, at: situation.at)
     }
 
     /// What keeps tasks of the group from going on, in this order: what stands in the way of all of them, what is being
@@ -45,7 +53,7 @@ struct GroupExplanation: Sendable {
     /// The wait that concerns the whole group.
     private var whole: Wait? { paused ?? held ?? closed }
 
-    private var ready: GroupFacts.Count { total(facts.origins.map(\.ready), more: facts.hasMoreOrigins) }
+    private var ready: GroupFacts.Count { total(situation.origins.map(\.ready), more: facts.hasMoreOrigins) }
 
     private func total(_ counts: [GroupFacts.Count], more: Bool = false) -> GroupFacts.Count {
         counts.reduce(GroupFacts.Count(number: 0, more: more)) { sum, count in
@@ -73,7 +81,7 @@ struct GroupExplanation: Sendable {
         let help =
             if let lost = facts.prerequisites.first(where: \.state.isTerminal) {
                 "; \"\(lost.group)\" has \(Self.ending(lost.state)) already, so that only a change helps"
-            } else if let lost = facts.lost.first {
+            } else if let lost = situation.lost.first {
                 "; at the end of that chain \"\(lost.group)\" has \(Self.ending(lost.state)): \(Self.remedy(lost))"
             } else {
                 ""
@@ -86,7 +94,7 @@ struct GroupExplanation: Sendable {
 
     /// The command that helps a group that waits in vain for another group. A retry leaves cancelled tasks as they are, and
     /// a group that another group waits for can't be removed: only new tasks begin its next generation.
-    static func remedy(_ other: GroupFacts.Prerequisite) -> String {
+    static func remedy(_ other: PrerequisiteRecord) -> String {
         let name = ShellWord(other.group)
         return other.state == .cancelled ? "muster add \(name) --reopen … with new tasks" : "muster retry \(name)"
     }
@@ -119,7 +127,9 @@ struct GroupExplanation: Sendable {
             return Wait(reason: .noWorker, detail: detail, tasks: tasks)
         }
         // Silent workers that hold its leases are named with their work.
-        guard facts.workers.areAllSilent, facts.group.tasks.active == 0, facts.placing == 0 else { return nil }
+        guard facts.workers.areAllSilent, facts.group.tasks.active == 0, situation.leases.finalizing == 0 else {
+            return nil
+        }
         return silence.map { Wait(reason: .noWorker, detail: $0, tasks: tasks) }
     }
 
@@ -131,13 +141,14 @@ struct GroupExplanation: Sendable {
             tasks: facts.unfinished - facts.group.tasks.paused)
     }
 
-    private var silence: String? { WaitSentence.silence(facts.workers.silent, at: facts.at) }
+    private var silence: String? { WaitSentence.silence(facts.workers.silent, at: situation.at) }
     private var silenceAfter: String { silence.map { "; \($0)" } ?? "" }
 
     private var fetching: Wait? {
         let tasks = facts.group.tasks.active
         guard tasks > 0 else { return nil }
-        let connections = facts.connections == 1 ? "one connection" : "\(facts.connections) connections"
+        let connections =
+            situation.leases.connections == 1 ? "one connection" : "\(situation.leases.connections) connections"
         return Wait(
             reason: .fetching,
             detail: "\(Self.counted(tasks)) being fetched over \(connections), "
@@ -148,7 +159,7 @@ struct GroupExplanation: Sendable {
     /// Names the chunk of which nothing has come since it was requested, if that is long ago.
     private var nothingComes: String {
         guard let last = facts.straggler, last.bytesPerSecond == 0, silence == nil,
-            let time = WaitSentence.nothingCame(since: last.grantedAt, at: facts.at)
+            let time = WaitSentence.nothingCame(since: last.grantedAt, at: situation.at)
         else { return "" }
         return "; \(time) of \(last.key) from \(last.origin)"
     }
@@ -158,7 +169,7 @@ struct GroupExplanation: Sendable {
         guard tasks > 0 else { return nil }
         return Wait(
             reason: .finalizing,
-            detail: facts.placing > 0
+            detail: situation.leases.finalizing > 0
                 ? "\(Self.counted(tasks)) being verified and put in place"
                     + (facts.group.tasks.active > 0 ? "" : silenceAfter)
                 : "\(Self.counted(tasks)) fetched and wait\(tasks == 1 ? "s" : "") to be verified and put in place",
@@ -166,7 +177,7 @@ struct GroupExplanation: Sendable {
     }
 
     private var asking: Wait? {
-        let tasks = facts.questions
+        let tasks = situation.leases.asking + situation.putOff.asking
         guard tasks > 0 else { return nil }
         let whose = tasks == 1 ? "one task has expired" : "\(tasks) tasks have expired"
         return Wait(
@@ -191,7 +202,7 @@ struct GroupExplanation: Sendable {
         if let rate = facts.bytesPerSecondAllowed, GroupFacts.isUsedUp(rate, by: facts.group.bytesPerSecond) {
             details.append("the group uses all of the \(ByteCount(bytes: rate))/s that it may have")
         }
-        let origins = facts.origins.compactMap { origin in
+        let origins = situation.origins.map(\.origin).compactMap { origin in
             origin.bytesPerSecondLimit.flatMap { rate in
                 GroupFacts.isUsedUp(rate, by: origin.bytesPerSecond) ? (key: origin.key, rate: rate) : nil
             }
@@ -202,7 +213,7 @@ struct GroupExplanation: Sendable {
         } else if !origins.isEmpty {
             details.append("all that may come from \(origins.count) of its origins is used")
         }
-        if let fleet = facts.fleet, GroupFacts.isUsedUp(fleet.bytesPerSecondLimit, by: fleet.bytesPerSecond) {
+        if let fleet = situation.fleet, GroupFacts.isUsedUp(fleet.bytesPerSecondLimit, by: fleet.bytesPerSecond) {
             let rate = ByteCount(bytes: fleet.bytesPerSecondLimit)
             details.append("the whole fleet uses all of the \(rate)/s that it may have")
         }
@@ -210,69 +221,89 @@ struct GroupExplanation: Sendable {
     }
 
     private var noRoom: Wait? {
-        let tasks = facts.roomlessTasks
+        let tasks = situation.roomless.tasks
         guard tasks > 0 else { return nil }
         let files = tasks == 1 ? "one file finds" : "\(tasks) files find"
+        let named = Self.named(situation.roomless.first.map { (key: $0.key, reason: $0.detail ?? "") }, of: tasks)
         return Wait(
             reason: .backoff,
             detail:
-                "\(files) no room in the sink \"\(facts.group.sink)\"\(Self.named(facts.roomless, of: tasks)); make room there: "
+                "\(files) no room in the sink \"\(facts.group.sink)\"\(named); make room there: "
                 + "\(tasks == 1 ? "it" : "each") is tried again by itself",
             tasks: tasks)
     }
 
     private var sameFile: Wait? {
-        guard facts.putOff.awaiting > 0, let awaited = facts.putOff.awaited else { return nil }
-        let chunks = GroupFacts.Count(number: facts.putOff.awaiting, more: facts.putOff.chunks.more)
+        let tasks = situation.putOff.awaiting
+        guard tasks > 0, let awaited = situation.putOff.awaited else { return nil }
         return wait(
             .sameFile,
-            chunks.number == 1
+            tasks == 1
                 ? "the same is being fetched for \"\(awaited.key)\" of the group \"\(awaited.group)\""
                 : "the same is being fetched for other tasks, such as \"\(awaited.key)\" of the group \"\(awaited.group)\"",
-            chunks)
+            GroupFacts.Count(number: tasks, more: facts.putOff.more))
     }
 
     private var backoff: Wait? {
-        var chunks = facts.putOff.chunks
-        chunks.number -= facts.putOff.awaiting
+        var chunks = facts.putOff
+        chunks.number -= situation.putOff.awaiting
         guard chunks.number > 0 else { return nil }
+        let failure = situation.retried.flatMap { retried in
+            retried.failure.kind?.text(
+                status: retried.failure.status, source: retried.origin, detail: "", isDecided: false)
+        }
         return wait(
             .backoff,
-            "a try of \(Self.number(chunks)) failed\(facts.retried.map { " (\(chunks.number > 1 ? "one of them with: " : "")\($0))" } ?? ""), and the next one is not due yet",
+            "a try of \(Self.number(chunks)) failed\(failure.map { " (\(chunks.number > 1 ? "one of them with: " : "")\($0))" } ?? ""), and the next one is not due yet",
             chunks,
-            until: facts.putOff.firstDue)
+            until: situation.putOff.dueAt)
     }
 
     private var originPaused: Wait? {
-        let origins = facts.origins.filter { $0.pausedUntil != nil && $0.ready.number > 0 }
-        guard let until = origins.compactMap(\.pausedUntil).min() else { return nil }
-        let what = origins.count == 1 ? "the origin \(origins[0].key) is" : "\(origins.count) of its origins are"
-        let tried = origins.contains(where: \.isTried) ? "; \(WaitSentence.tried)" : ""
+        let origins = situation.origins.filter { $0.origin.pausedUntil != nil && $0.readyChunks > 0 }
+        guard let until = origins.compactMap(\.origin.pausedUntil).min() else { return nil }
+        let what = origins.count == 1 ? "the origin \(origins[0].origin.key) is" : "\(origins.count) of its origins are"
+        let tried = origins.contains(where: \.origin.isTried) ? "; \(WaitSentence.tried)" : ""
         return wait(.originPaused, "\(what) paused\(tried)", total(origins.map(\.ready)), until: until)
     }
 
     private var groupFull: Wait? {
-        guard let cap = facts.group.limits.maxConnections, facts.connections >= Int64(cap), ready.number > 0 else {
+        guard let cap = facts.group.limits.maxConnections, situation.leases.connections >= Int64(cap), ready.number > 0
+        else {
             return nil
         }
         // A lowered cap does not end running transfers at once.
         let detail =
-            facts.connections == Int64(cap)
+            situation.leases.connections == Int64(cap)
             ? WaitSentence.groupFull(cap)
-            : "the group has \(facts.connections) connections, more than the \(cap) that it may have now"
+            : "the group has \(situation.leases.connections) connections, more than the \(cap) that it may have now"
         return wait(.groupFull, detail, ready)
     }
 
-    private var originFull: Wait? {
-        let origins = facts.origins.filter {
-            $0.pausedUntil == nil && $0.ready.number > 0 && $0.leases >= Int64($0.allowed)
+    private var fullOrigins: [GroupSituation.Origin] {
+        situation.origins.filter {
+            $0.origin.pausedUntil == nil && $0.readyChunks > 0
+                && $0.origin.connections >= Int64($0.origin.allowedConnections)
         }
+    }
+
+    /// The more urgent groups that leave it no connection to its full origins.
+    var urgent: UrgentGroups? { UrgentGroups(at: fullOrigins.map(\.origin.key), in: situation.urgent) }
+
+    /// The more urgent groups that come first at all of its origins, while all workers are busy.
+    var urgentForWorkers: UrgentGroups? {
+        guard facts.workers.freeSlots == 0 else { return nil }
+        let origins = situation.origins.filter { $0.origin.pausedUntil == nil && $0.readyChunks > 0 }
+        return UrgentGroups(at: origins.map(\.origin.key), in: situation.urgent)
+    }
+
+    private var originFull: Wait? {
+        let origins = fullOrigins
         guard !origins.isEmpty else { return nil }
-        let detail =
+        let full =
             origins.count == 1
-            ? WaitSentence.originFull(TaskFacts.Origin(origins[0]))
-            : "\(origins.count) of its origins have as many connections as they may have now"
-                + (origins.first { $0.limit != nil }.map { "; \(WaitSentence.originFull(TaskFacts.Origin($0)))" } ?? "")
+            ? WaitSentence.originFull(origins[0].origin) : WaitSentence.originsFull(origins.map(\.origin))
+        let detail = [full, urgent.map(WaitSentence.urgent)].compactMap { $0 }.joined(separator: "; ")
         return wait(.originFull, detail, total(origins.map(\.ready)))
     }
 
@@ -280,7 +311,7 @@ struct GroupExplanation: Sendable {
         let detail =
             facts.workers.freeSlots > 0
             ? "\(Self.number(ready)) can be fetched as soon as it is the group's turn"
-            : WaitSentence.workersBusy(sink: facts.group.sink)
+            : WaitSentence.workersBusy(sink: facts.group.sink, behind: urgentForWorkers)
         return wait(.workersBusy, detail, ready)
     }
 

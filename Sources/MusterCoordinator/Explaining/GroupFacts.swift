@@ -11,73 +11,6 @@ struct GroupFacts: Sendable {
         var number: Int64
         /// Whether there are more.
         var more: Bool
-
-        /// No chunks.
-        static let none = Count(number: 0, more: false)
-    }
-
-    /// An origin that chunks of the group are fetched from, or could be.
-    struct Origin: Sendable, Hashable {
-        /// Scheme, host and port.
-        var key: String
-        /// Nothing is leased on it before this moment, if it is in the future.
-        var pausedUntil: Timestamp?
-        /// Whether the origin asked for the pause itself, so that one connection tries it sooner.
-        var isTried = false
-        /// Leases of all groups on it now.
-        var leases: Int64
-        /// How many leases it may have.
-        var allowed: Int32
-        /// Why `allowed` is less than its cap, if it is.
-        var limit: OriginRecord.Limit?
-        /// Bytes per second that came from it lately, for all groups.
-        var bytesPerSecond: Int64
-        /// The most bytes per second that the fleet may take from it.
-        var bytesPerSecondLimit: Int64?
-        /// Leases of this group on it now.
-        var own: Int64
-        /// Bytes per second of these leases.
-        var ownBytesPerSecond: Int64
-        /// Bytes still to be fetched under these leases.
-        var ownBytesLeft: Int64
-        /// Chunks that could be leased from it.
-        var ready: Count
-        /// All bytes left to fetch from it, except those that are put off, paused or of unknown size; `nil` when not counted.
-        var bytesLeft: Int64?
-    }
-
-    /// A lease that ends late.
-    struct Straggler: Sendable, Hashable {
-        /// The key of its task.
-        var key: String
-        /// Where it is fetched from.
-        var origin: String
-        /// The worker that holds it.
-        var worker: String?
-        /// The bytes still to be fetched under it, if known.
-        var bytesLeft: Int64?
-        /// Bytes per second since it was granted.
-        var bytesPerSecond: Int64
-        /// When it was granted.
-        var grantedAt: Timestamp
-    }
-
-    /// A group that this one still waits for.
-    struct Prerequisite: Sendable, Hashable {
-        /// Its name.
-        var group: String
-        /// The condition that it has to meet.
-        var on: PrerequisiteCondition
-        /// Its current state.
-        var state: GroupState
-    }
-
-    /// The rate of the whole fleet, and its recent use.
-    struct Fleet: Sendable, Hashable {
-        /// The most bytes per second that all workers may fetch together.
-        var bytesPerSecondLimit: Int64
-        /// Bytes per second that they fetched lately.
-        var bytesPerSecond: Int64
     }
 
     /// When the group may run at all.
@@ -90,60 +23,20 @@ struct GroupFacts: Sendable {
         case closed(until: Timestamp?)
     }
 
-    /// Chunks that wait: for their next try, which is not due yet, or for another task's file.
-    struct PutOff: Sendable {
-        /// How many there are.
-        var chunks: Count
-        /// How many of these wait for another task's file, whose content is the same.
-        var awaiting: Int64 = 0
-        /// The first of these tasks: its group and its key.
-        var awaited: (group: String, key: String)?
-        /// When the first of them is due.
-        var firstDue: Timestamp?
-    }
-
     /// The group.
     var group: GroupDocument
+    /// What is known of its chunks, its origins and its failures.
+    var situation: GroupSituation
     /// Whether the whole group is paused.
-    var isPaused: Bool
+    var isPaused = false
     /// The groups that it still waits for.
-    var prerequisites: [Prerequisite]
-    /// The groups at the ends of its chain that ended without meeting the condition of the groups that wait for them.
-    var lost: [Prerequisite] = []
-    /// The first of its failed tasks, each with the reason.
-    var failures: [(key: String, reason: String)] = []
-    /// Its files that may be pages in place of the wanted files; `nil` if there are none.
-    var doubtful: GroupExplanationDocument.Doubtful?
-    /// How many of its tasks find no room in the sink.
-    var roomlessTasks: Int64 = 0
-    /// The first of these tasks, each with the detail of its failure.
-    var roomless: [(key: String, reason: String)] = []
-    /// The most frequent failure of its tasks that are to be tried again, with the origin.
-    var retried: String?
+    var prerequisites: [PrerequisiteRecord] = []
     /// When the group may run.
-    var window: Window
+    var window = Window.always
     /// The most bytes per second that it may have now.
     var bytesPerSecondAllowed: Int64?
-    /// Leases on its origins.
-    var connections: Int64
-    /// Questions to its resolver that a worker is asking, or that are to be asked again.
-    var questions: Int64
-    /// Files that workers are verifying and putting in place.
-    var placing: Int64
-    /// The chunks that are put off.
-    var putOff: PutOff
-    /// Its origins, up to a bound.
-    var origins: [Origin]
-    /// Whether there are more origins than that.
-    var hasMoreOrigins: Bool
-    /// The lease that will end last at the current speeds.
-    var straggler: Straggler?
     /// The workers that could do the work.
-    var workers: TaskFacts.Workers
-    /// The fleet, where its rate is limited.
-    var fleet: Fleet?
-    /// The moment of these facts.
-    var at: Timestamp
+    var workers: SinkWorkers
 
     /// Tasks that are not finished.
     var unfinished: Int64 {
@@ -152,6 +45,17 @@ struct GroupFacts: Sendable {
 
     /// The bytes left to fetch, as far as sizes are known.
     var rest: Int64 { max(0, group.bytes.total - group.bytes.done) }
+
+    /// Chunks that wait: for their next try, which is not due yet, or for another task's file.
+    var putOff: Count {
+        Count(counted: situation.putOff.fetching + situation.putOff.finalizing + situation.putOff.awaiting)
+    }
+
+    /// Whether there are more origins than were read.
+    var hasMoreOrigins: Bool { Int64(situation.origins.count) >= GroupSituation.most }
+
+    /// The lease that will end last at the current speeds, among those that fetch.
+    var straggler: GroupSituation.Straggler? { situation.stragglers.first { $0.kind == .fetch && !$0.origin.isEmpty } }
 
     /// Whether most of an allowed rate is used: below that, something else limits the speed.
     static func isUsedUp(_ allowed: Int64, by speed: Int64) -> Bool {
@@ -168,12 +72,44 @@ struct GroupFacts: Sendable {
     private static let rememberedSeconds: Int64 = 10
 }
 
-extension TaskFacts.Origin {
-    /// The origin without what the group has on it.
-    init(_ origin: GroupFacts.Origin) {
+extension GroupFacts {
+    /// The facts as they are stored.
+    ///
+    /// - Parameters:
+    ///   - situation: what is known besides the group's row; `nil` if only the row was read.
+    ///   - own: what the coordinator's own process knows.
+    init(_ group: GroupRecord, _ situation: GroupSituation? = nil, own: OwnProcess) throws {
         self.init(
-            key: origin.key, pausedUntil: origin.pausedUntil, isTried: origin.isTried, leases: origin.leases,
-            allowed: origin.allowed,
-            limit: origin.limit)
+            group: try GroupDocument(group, etaSeconds: nil, own: own),
+            situation: situation ?? GroupSituation(at: group.at), isPaused: group.isPaused,
+            prerequisites: group.prerequisites.filter { !$0.isSatisfied }, window: Window(group),
+            bytesPerSecondAllowed: group.bytesPerSecondAllowed,
+            workers: SinkWorkers(group, situation?.workers, own: own))
     }
+}
+
+extension GroupFacts.Window {
+    /// When a group may run.
+    init(_ group: GroupRecord) {
+        self =
+            if !group.isWindowOpen {
+                .closed(until: group.windowOpensAt)
+            } else if let end = group.windowClosesAt {
+                .open(until: end)
+            } else {
+                .always
+            }
+    }
+}
+
+extension GroupFacts.Count {
+    /// A count that the store ended at one above its bound.
+    init(counted: Int64) {
+        self.init(number: min(counted, GroupSituation.most), more: counted > GroupSituation.most)
+    }
+}
+
+extension GroupSituation.Origin {
+    /// The group's chunks that could be leased on it now.
+    var ready: GroupFacts.Count { GroupFacts.Count(counted: readyChunks) }
 }

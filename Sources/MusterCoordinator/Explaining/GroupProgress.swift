@@ -14,15 +14,31 @@ struct GroupProgress: Sendable {
             record, etaSeconds: try await estimates([record])[record.id], own: own)
         if !record.state.isTerminal {
             let troubles = try await store.troubles(of: record.id)
-            if !troubles.isEmpty { document.trouble = troubles.map { .init(kind: $0.kind, tasks: $0.tasks) } }
+            if !troubles.isEmpty { document.trouble = troubles }
         }
+        document.notes += try await queueNotes([record])[record.id] ?? []
         return document
     }
 
     /// The documents of groups, in the same order.
     func documents(_ records: [GroupRecord]) async throws -> [GroupDocument] {
         let seconds = try await estimates(records)
-        return try records.map { try GroupDocument($0, etaSeconds: seconds[$0.id], own: own) }
+        let notes = try await queueNotes(records)
+        return try records.map { record in
+            var document = try GroupDocument(record, etaSeconds: seconds[record.id], own: own)
+            document.notes += notes[record.id] ?? []
+            return document
+        }
+    }
+
+    /// What groups wait for that could run and have nothing under way: a note each, by one query for all of them.
+    private func queueNotes(_ records: [GroupRecord]) async throws -> [GroupID: [String]] {
+        let idle = records.filter(\.isIdle)
+        let queues = try await store.queues(of: idle.map(\.id))
+        return idle.reduce(into: [:]) { notes, group in
+            let note = queues[group.id].flatMap { WaitSentence.queue($0, sink: group.sink) }
+            notes[group.id] = note.map { [$0] }
+        }
     }
 
     /// Tasks of a group as they are shown. No task takes longer than its group: under a shared rate, the last tasks get
@@ -45,8 +61,19 @@ struct GroupProgress: Sendable {
             try GroupEstimate(facts: GroupFacts($0, own: own)).document.seconds != nil
         }
         guard !promising.isEmpty else { return [:] }
-        return try await store.explanations(of: promising).reduce(into: [:]) { seconds, record in
-            seconds[record.group.id] = try GroupEstimate(facts: GroupFacts(record, own: own)).document.seconds
+        let situations = try await store.situations(of: promising.map(\.id))
+        return try promising.reduce(into: [:]) { seconds, group in
+            guard let situation = situations[group.id] else { return }
+            seconds[group.id] = try GroupEstimate(facts: GroupFacts(group, situation, own: own)).document.seconds
         }
+    }
+}
+
+extension GroupRecord {
+    /// Whether it has tasks to begin and none under way, while nothing that its row tells of keeps it from that.
+    fileprivate var isIdle: Bool {
+        guard !state.isTerminal, tasks[.queued, default: 0] > 0, workersPresent > 0, !isSinkParked else { return false }
+        guard tasks[.active, default: 0] == 0, tasks[.finalizing, default: 0] == 0 else { return false }
+        return !isPaused && !isHeld && isWindowOpen && !isCancelling && !isRemoving
     }
 }

@@ -27,7 +27,7 @@ enum WaitSentence {
     }
 
     /// What happens next when no worker could do the work.
-    static func afterNoWorker(_ workers: TaskFacts.Workers) -> String {
+    static func afterNoWorker(_ workers: SinkWorkers) -> String {
         workers.areAllSilent
             ? "it goes on when that is heard of again, or another worker for the sink is there"
             : "it goes on when a worker for the sink is there"
@@ -51,7 +51,7 @@ enum WaitSentence {
     }
 
     /// The silent workers, the longest silence first; `nil` if there are none.
-    static func silence(_ workers: [TaskFacts.SilentWorker], at now: Timestamp) -> String? {
+    static func silence(_ workers: [SinkWorkers.Silent], at now: Timestamp) -> String? {
         guard let first = workers.first else { return nil }
         if let trouble = first.databaseTrouble { return "what workers report can't be stored: \(trouble)" }
         let others = workers.count == 1 ? "" : " and \(workers.count - 1) more"
@@ -70,13 +70,61 @@ enum WaitSentence {
         return "nothing has come for \(DurationNotation.format(.seconds(time.components.seconds)))"
     }
 
-    /// The group has as many leases as its cap allows.
+    /// The group has as many connections as its cap allows.
     static func groupFull(_ cap: Int32) -> String { "the group has \(all(cap)) that it may have" }
 
-    /// An origin has as many leases as are allowed now.
-    static func originFull(_ origin: TaskFacts.Origin) -> String {
-        "the origin \(origin.key) has \(all(origin.allowed)) that it may have now"
+    /// An origin has as many connections as are allowed now.
+    static func originFull(_ origin: OriginRecord) -> String {
+        "the origin \(origin.key) has \(all(origin.allowedConnections)) that it may have now"
             + (origin.limit.map { ": \(limit($0))" } ?? "")
+    }
+
+    /// What happens once an origin has room.
+    static let afterOriginFull = "it goes on when another transfer from there ends"
+
+    /// Several full origins, of which the first with a learned limit is named.
+    static func originsFull(_ origins: [OriginRecord]) -> String {
+        "\(origins.count) of its origins have as many connections as they may have now"
+            + (origins.first { $0.limit != nil }.map { "; \(originFull($0))" } ?? "")
+    }
+
+    /// More urgent groups leave no connection to full origins.
+    static func urgent(_ groups: UrgentGroups) -> String {
+        groups.count == 1
+            ? "\(named(groups)), which has a higher priority, takes every one that comes free"
+            : "\(named(groups)), which have a higher priority, take every one that comes free"
+    }
+
+    /// What happens once more urgent groups leave connections to full origins, and what helps sooner.
+    static func afterUrgent(_ groups: UrgentGroups, of group: String) -> String {
+        let (those, help) =
+            groups.count == 1
+            ? ("that group has", "to share with it")
+            : ("those groups have", "to be served with the most urgent of them")
+        return
+            "it goes on when \(those) nothing more to begin at the same origin; \(help): "
+            + "muster limit \(ShellWord(group)) --priority \(groups.priority)"
+    }
+
+    /// `the groups "a", "b", "c" and 2 more`; `at least 97 more` where there may be others that were not looked at.
+    private static func named(_ urgent: UrgentGroups) -> String {
+        let more = urgent.count - Int64(urgent.names.count)
+        let bound = urgent.count < UrgentGroups.considered ? "" : "at least "
+        return groups(urgent.names) + (more > 0 ? " and \(bound)\(more) more" : "")
+    }
+
+    /// What a group without any transfer waits for, in short; `nil` if one is about to begin.
+    static func queue(_ queue: GroupQueue, sink: String) -> String? {
+        let full = queue.origins.filter(\.isFull)
+        guard full.count == queue.origins.count, let first = full.first else {
+            let urgent = UrgentGroups(at: queue.origins.map(\.key), in: queue.urgent)
+            return queue.areWorkersBusy ? workersBusy(sink: sink, behind: urgent) : nil
+        }
+        let place = full.count == 1 ? first.key : "one of \(full.count) origins"
+        guard let urgent = UrgentGroups(at: full.map(\.key), in: queue.urgent) else {
+            return "it waits for a free connection to \(place)"
+        }
+        return "it waits for a connection to \(place) behind \(named(urgent)) of a higher priority"
     }
 
     /// Why an origin may have fewer connections now than its cap says.
@@ -103,6 +151,27 @@ enum WaitSentence {
         connections == 1 ? "the one connection" : "all of the \(connections) connections"
     }
 
-    /// All slots are taken.
-    static func workersBusy(sink: String) -> String { "every worker that reaches the sink \"\(sink)\" is busy" }
+    /// All slots are taken, and more urgent groups may get the next ones.
+    static func workersBusy(sink: String, behind urgent: UrgentGroups?) -> String {
+        "every worker that reaches the sink \"\(sink)\" is busy"
+            + (urgent.map { "; \(named($0)) of a higher priority \($0.count == 1 ? "comes" : "come") first" } ?? "")
+    }
+
+    /// What happens once a worker has room.
+    static let afterWorkersBusy = "a worker takes it as soon as it has room"
+}
+
+extension UrgentGroups {
+    /// The groups that leave no connection to any of these origins; `nil` if one of the origins has connections for others.
+    init?(at origins: [String], in urgent: [String: UrgentGroups]) {
+        let all = origins.compactMap { urgent[$0] }
+        guard all.count == origins.count, var sum = all.first else { return nil }
+        for other in all.dropFirst() {
+            for name in other.names where !sum.names.contains(name) { sum.names.append(name) }
+            sum.priority = max(sum.priority, other.priority)
+            sum.count = max(sum.count, other.count, Int64(sum.names.count))
+        }
+        sum.names = Array(sum.names.prefix(Self.named))
+        self = sum
+    }
 }

@@ -17,10 +17,18 @@ struct API: Sendable {
     let metrics: CoordinatorMetrics
     let logger: Logger
 
-    /// The router of all paths.
+    /// The router of all paths. It answers the methods that a path does not have with 405.
     func router() -> Router<BasicRequestContext> {
+        let router = routes()
+        Self.refuseOtherMethods(of: router)
+        return router
+    }
+
+    /// The router of the paths and of the methods that they have.
+    func routes() -> Router<BasicRequestContext> {
         let router = Router(context: BasicRequestContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: ProblemMiddleware(own: configuration.ownProcess, metrics: metrics, logger: logger))
+        router.add(middleware: HeadMiddleware())
         router.add(
             middleware: StrangerMiddleware(
                 check: StrangerCheck(listenHost: configuration.listenHost, names: configuration.hosts)))
@@ -57,7 +65,6 @@ struct API: Sendable {
 
         let worker = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .worker))
         SessionRoutes(syncs: syncs).add(to: worker)
-        Self.refuseOtherMethods(of: router)
         return router
     }
 

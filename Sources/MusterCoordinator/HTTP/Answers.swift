@@ -57,6 +57,8 @@ extension Problem {
             self.init(
                 .databaseUnavailable,
                 "the database has no room on its disk or in memory, as its log says; try again when it has")
+        case let error as PostgresError where error.sqlState == .queryCanceled:
+            self.init(.busy, "the database took too long for this; a later try may succeed")
         case let error as PostgresError where error.sqlState == .lockNotAvailable:
             self.init(
                 .busy,
@@ -72,6 +74,11 @@ extension Problem {
         }
     }
 
+    /// Whether the log tells of an error: the caller does not learn what happened, and somebody may have to mend it.
+    static func isLogged(_ error: any Error) -> Bool {
+        (error as? PostgresError)?.sqlState == .queryCanceled || Problem(error).code == .internal
+    }
+
     private init(_ refusal: InputRefusal) {
         self.init(.invalidRequest, refusal.reason, pointer: refusal.pointer, line: refusal.line)
     }
@@ -81,18 +88,18 @@ extension Problem {
         case .noSuchGroup(let name): self.init(.groupNotFound, "there is no group \"\(name)\"")
         case .noSuchTask(let key): self.init(.taskNotFound, "there is no task \"\(key)\" in the group")
         case .noSuchWorker(let name): self.init(.workerNotFound, "there is no live worker \"\(name)\"")
-        case .otherDirectory(let sink, let worker):
+        case .otherDirectory(let sink, let worker, let isNamesake, let place):
             self.init(
-                .conflict,
-                "the sink \"\(sink)\" is another directory here than at the worker \"\(worker)\": all workers of a sink have to reach "
-                    + "the same files. Mount that directory, or end that worker if this one takes its place",
-                pointer: "/sinks")
-        case .filesElsewhere(let sink, let group):
+                .conflict, Self.otherDirectory(sink, at: worker, isNamesake: isNamesake),
+                pointer: place.map { "/sinks/\($0)" })
+        case .filesElsewhere(let sink, let group, let place):
             self.init(
                 .conflict,
                 "the group \"\(group)\" is not finished and has files in the directory that the sink \"\(sink)\" was before. If these are gone, "
                     + "cancel it and add what is wanted anew; if they are here too, copy .muster/directory from there instead",
-                pointer: "/sinks")
+                pointer: place.map { "/sinks/\($0)" })
+        case .tooManySinks:
+            self.init(.invalidRequest, "a session has at most \(Limits.sinksPerWorker) sinks", pointer: "/name")
         case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")
         case .duplicateKey(let key, let lines):
             self.init(
@@ -162,6 +169,19 @@ extension Problem {
         let (first, second) = (lines.otherURL.prefix(shownURL), lines.url.prefix(shownURL))
         return "\(first) and \(second) \(what); give one of them \(names) of its own: "
             + "{\"urls\": [\"\(second)\"]\(values)}"
+    }
+
+    /// Says which live session has another directory for a sink, and what helps.
+    private static func otherDirectory(_ sink: String, at worker: String, isNamesake: Bool) -> String {
+        guard isNamesake else {
+            return
+                "the sink \"\(sink)\" is another directory here than at the worker \"\(worker)\": all workers of a sink have to reach the "
+                + "same files. Mount that directory, or end that worker if this one takes its place"
+        }
+        return
+            "the sink \"\(sink)\" is another directory here than at another process of the name \"\(worker)\": all workers of a sink have "
+            + "to reach the same files. If that process has ended, this one takes its place as soon as its session has expired; if not, end "
+            + "it, or mount its directory here"
     }
 
     /// Says which group holds a destination, and what helps.

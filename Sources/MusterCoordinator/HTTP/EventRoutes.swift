@@ -14,16 +14,17 @@ struct EventRoutes: Sendable {
     }
 
     /// Reads from after a position. With `wait` the answer is held back until there is an event or the time is up; a reader
-    /// that accepts an event stream gets one.
+    /// that prefers an event stream gets one.
     private func read(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let after = try request.query("after").map { _ in try request.query("after", in: 0...Int64.max, default: 0) }
         var question = try EventReader.Question(request, after: after, of: try request.query("log"))
-        guard request.acceptsEventStream else {
+        let accepted = AcceptField(request.headers[values: .accept])
+        guard accepted.prefers("text/event-stream", to: "application/json") else {
             return try Answer.events(
                 try await reader.read(question, wait: try request.query("wait", atMost: reader.longPoll)))
         }
-        // A reader that reconnects still asks for the position where it began.
-        if let last = request.headers[.lastEventID] {
+        // A reader that reconnects still asks for the position where it began. An empty id is none, as in a stream.
+        if let last = request.headers[.lastEventID], !last.isEmpty {
             guard let position = Int64(last), position >= 0 else {
                 throw Problem(.invalidRequest, "Last-Event-ID must be the position of an event")
             }
@@ -45,15 +46,6 @@ struct EventRoutes: Sendable {
                 try await stream.write(to: &writer)
                 withExtendedLifetime(place) {}
             })
-    }
-}
-
-extension Request {
-    /// Whether the reader accepts server-sent events.
-    fileprivate var acceptsEventStream: Bool {
-        headers[values: .accept].flatMap { $0.split(separator: ",") }.contains { range in
-            range.prefix { $0 != ";" }.filter { $0 != " " }.lowercased() == "text/event-stream"
-        }
     }
 }
 

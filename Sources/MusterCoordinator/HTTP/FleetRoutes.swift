@@ -48,10 +48,10 @@ struct FleetRoutes: Sendable {
     private func set(_ request: Request, _ context: some RequestContext) async throws -> Response {
         let key = try Self.origin(try context.path("key"))
         let patch = try await request.document(OriginPatch.self)
-        var pause = patch.pausedUntil.stored
+        var pause = patch.pausedUntil
         if let duration = patch.pause { pause = .set(try await store.now() + duration) }
         let record = try await store.setOrigin(
-            key, maxConnections: patch.maxConnections.stored, bytesPerSecond: patch.bytesPerSecond.stored,
+            key, maxConnections: patch.maxConnections, bytesPerSecond: patch.bytesPerSecond,
             pausedUntil: pause)
         return try Answer.json(OriginDocument(record, cap: maxConnectionsPerOrigin))
     }
@@ -69,17 +69,6 @@ struct FleetRoutes: Sendable {
             reason = error.description
         }
         throw Problem(.invalidRequest, "not an origin such as https://example.org:443: \(reason)")
-    }
-}
-
-extension PatchField {
-    /// The same change as the store's type.
-    fileprivate var stored: MusterStore.Change<Value> {
-        switch self {
-        case .keep: .keep
-        case .clear: .clear
-        case .set(let value): .set(value)
-        }
     }
 }
 

@@ -23,8 +23,8 @@ struct GroupRoutes: Sendable {
         group.patch("groups/:name", use: change)
         group.delete("groups/:name", use: remove)
         group.get("groups/:name/explanation") { _, context in
-            let record = try await store.explanation(of: try context.path("name"))
-            return try Answer.json(GroupExplanation(facts: GroupFacts(record, own: own)).document)
+            let (record, situation) = try await store.explanation(of: try context.path("name"))
+            return try Answer.json(GroupExplanation(facts: GroupFacts(record, situation, own: own)).document)
         }
         group.post("groups/:name/seal") { request, context in
             let name = try context.path("name")

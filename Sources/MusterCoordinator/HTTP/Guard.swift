@@ -17,6 +17,9 @@ enum Access: Sendable {
 /// Compares tokens so that the timing does not tell how much of a token was right: it compares digests of equal length, in
 /// constant time.
 struct TokenCheck: Sendable {
+    /// What stands before a token, in lower case.
+    private static let scheme = "bearer "
+
     private let admin: SHA256Digest?
     private let worker: SHA256Digest?
 
@@ -29,10 +32,11 @@ struct TokenCheck: Sendable {
     func check(_ authorization: String?, for access: Access) throws(Problem) {
         // Without tokens the coordinator listens on loopback alone; `CoordinatorConfiguration.check` ensures that.
         guard let admin else { return }
-        guard let authorization, authorization.hasPrefix("Bearer ") else {
+        // The name of the scheme has no case (RFC 9110 §11.1).
+        guard let authorization, authorization.prefix(Self.scheme.count).lowercased() == Self.scheme else {
             throw Problem(.unauthorized, "send an Authorization header with a bearer token")
         }
-        let given = SHA256.hash(data: Data(authorization.utf8.dropFirst("Bearer ".utf8.count)))
+        let given = SHA256.hash(data: Data(authorization.dropFirst(Self.scheme.count).drop { $0 == " " }.utf8))
         // Both comparisons are made whatever the first one says.
         let isAdmin = given == admin
         let isWorker = worker.map { given == $0 } ?? false
@@ -81,7 +85,7 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
                 problem = Problem(.databaseUnavailable, trouble)
             }
             if problem.status >= 500 { metrics.add(.failures) }
-            if problem.code == .internal {
+            if Problem.isLogged(error) {
                 // The path is logged without its query; headers and bodies are not: they may hold secrets.
                 logger.error(
                     "request failed",

@@ -11,6 +11,10 @@ struct SessionRoutes: Sendable {
         group.post("sessions") { request, _ in
             try Answer.json(try await syncs.open(try await request.document(SessionRequest.self)), status: .created)
         }
+        group.post("sessions/:id/sinks") { request, context in
+            let id = try session(context)
+            return try Answer.json(try await syncs.add(try await request.document(SessionSinkRequest.self), to: id))
+        }
         group.post("sessions/:id/sync") { request, context in
             let id = try session(context)
             let sync = try await request.document(SyncRequest.self)

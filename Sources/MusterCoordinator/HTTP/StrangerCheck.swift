@@ -25,11 +25,13 @@ struct StrangerCheck: Sendable {
     ///   - authority: the Host field.
     ///   - origins: the Origin fields, which browsers send with every request that may change something.
     func check(authority: String?, origins: [String]) throws(Problem) {
-        guard let authority, let (host, port) = HostName.split(Substring(authority)), accepts(host) else {
+        guard let authority, !authority.isEmpty else {
+            throw Problem(.foreignHost, "the request names no host: send the Host field, with HTTP/1.0 too")
+        }
+        guard let (host, port) = HostName.split(Substring(authority)), accepts(host) else {
             throw Problem(
                 .foreignHost,
-                "the request is for \(authority.map { "\"\($0)\"" } ?? "no single host"); a coordinator of that name has --host for it"
-            )
+                "the request is for \"\(authority)\"; a coordinator of that name has --host for it")
         }
         for origin in origins {
             guard isOwn(origin, host, port) else {
@@ -80,8 +82,7 @@ extension Request {
                 $0.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
             }
             if let form = type.flatMap(BodyForm.init(rawValue:)) { return form }
-            let isEmpty = headers[.contentLength]?.allSatisfy { $0 == "0" } ?? true
-            guard isEmpty, headers[.transferEncoding] == nil else {
+            guard !hasBody else {
                 throw Problem(
                     .unsupportedMediaType, "send application/json, or application/x-ndjson where lines are taken")
             }
@@ -101,17 +102,9 @@ struct StrangerMiddleware<Context: RequestContext>: RouterMiddleware {
         _ request: Request, context: Context, next: (Request, Context) async throws -> Response
     ) async throws -> Response {
         if !Self.open.contains(request.uri.path) {
-            // A second Host field stays among the header fields. Such a request is refused, since a proxy in between may
-            // have used that field.
-            let authority = request.headers[values: .furtherHost].isEmpty ? request.head.authority : nil
-            try check.check(authority: authority, origins: request.headers[values: .origin])
+            try check.check(authority: request.head.authority, origins: request.headers[values: .origin])
         }
         _ = try request.bodyForm
         return try await next(request, context)
     }
-}
-
-extension HTTPField.Name {
-    /// The Host fields after the first. The first one is the request's authority, and not among its fields.
-    fileprivate static var furtherHost: Self { .init("Host")! }
 }

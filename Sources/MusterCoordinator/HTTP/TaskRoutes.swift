@@ -24,9 +24,9 @@ struct TaskRoutes: Sendable {
         }
         group.get("groups/:name/tasks/:key/explanation") { _, context in
             let group = try await store.group(try context.path("name"))
-            let record = try await store.explanation(of: try context.path("key"), in: group.name)
-            var facts = try TaskFacts(record, of: group, own: own)
-            facts.task.etaSeconds = try await progress.documents([record.task], of: group.name)[0].etaSeconds
+            let (task, situation) = try await store.explanation(of: try context.path("key"), in: group.name)
+            var facts = try TaskFacts(task, situation, of: group, own: own)
+            facts.task.etaSeconds = try await progress.documents([task], of: group.name)[0].etaSeconds
             return try Answer.json(Explanation(facts: facts).document)
         }
         group.delete("groups/:name/tasks/:key") { request, context in

@@ -46,6 +46,20 @@ struct SyncService: Sendable {
             installation: try await store.installation(), marks: session.marks)
     }
 
+    /// Adds a sink to a session that was opened without it, since its directory was refused.
+    func add(_ request: SessionSinkRequest, to session: SessionID) async throws -> SessionSinkDocument {
+        guard NameRule.accepts(request.name) else {
+            throw InputRefusal(pointer: "/name", reason: NameRule.explanation)
+        }
+        guard request.mark.map(Self.isPlain) ?? true else {
+            throw InputRefusal(pointer: "/mark", reason: "must be a short text")
+        }
+        let added = try await store.addSink(
+            request.name, mark: request.mark, isReplaced: request.isReplaced ?? false, to: session)
+        guard let added else { throw Problem(.sessionNotFound, "open a new session") }
+        return SessionSinkDocument(mark: added.mark)
+    }
+
     /// Ends a session: at the worker's own request, or at that of another process which knows that the worker is gone.
     func close(_ session: SessionID, isLost: Bool) async throws {
         if isLost {
@@ -64,9 +78,7 @@ struct SyncService: Sendable {
         let sinks = Self.sinks(request.sinks)
         let status = String(decoding: try JSONEncoder().encode(sinks), as: UTF8.self)
         let renewal = SessionRenewal(
-            session: session, sequence: request.sequence,
-            parkedSinks: sinks.filter { $0.parked != nil }.map(\.name), sinkStatus: status,
-            receivedBytes: received)
+            session: session, sequence: request.sequence, sinkStatus: status, receivedBytes: received)
         guard
             let renewed = try await store.renew(
                 renewal, settled: request.settled, held: request.held, timeToLive: configuration.sessionTimeToLive)

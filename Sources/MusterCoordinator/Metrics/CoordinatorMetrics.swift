@@ -2,67 +2,37 @@ import CoreMetrics
 
 /// What this process counts and times, through swift-metrics; `GET /metrics` shows it in the Prometheus text format.
 final class CoordinatorMetrics: Sendable {
-    /// The counters.
+    /// The counters; `help` says what each one counts.
     enum Counter: String, CaseIterable, Sendable {
-        /// Requests answered.
         case requests = "muster_http_requests_total"
-        /// Requests answered with a problem of the coordinator's own making, 5xx.
         case failures = "muster_http_failures_total"
-        /// Syncs of workers.
         case syncs = "muster_syncs_total"
-        /// Bytes of bodies that workers received, including those discarded.
         case bytesReceived = "muster_bytes_received_total"
-        /// Leases granted.
         case leasesGranted = "muster_leases_granted_total"
-        /// Leases taken back from sessions that had died.
         case leasesExpired = "muster_leases_expired_total"
-        /// Leases given back since the answer with them was lost.
         case leasesRepaired = "muster_leases_repaired_total"
-        /// Leases taken back since they were much slower than their peers (range contract, row 32).
         case leasesSlow = "muster_leases_slow_total"
-        /// Leases taken back since they held up their group and their holder was silent.
         case leasesSilent = "muster_leases_silent_total"
-        /// Holders that were asked to give up a connection for something more urgent, or since a cap was lowered.
         case leasesPreempted = "muster_leases_preempted_total"
-        /// Holders that were asked to shrink a chunk.
         case shrinksAsked = "muster_shrinks_asked_total"
-        /// Chunks that were shrunk, their tails given to other workers.
         case shrinksAgreed = "muster_shrinks_agreed_total"
-        /// Reports of all kinds.
         case reports = "muster_reports_total"
-        /// Reports under a lease that belonged to another session by then (I1).
         case staleReports = "muster_reports_stale_total"
-        /// Reports that can't be stored, whose leases failed (I19).
         case reportsRefused = "muster_reports_refused_total"
-        /// Chunks that became durable to their end.
         case chunksDone = "muster_chunks_done_total"
-        /// Files put in place.
         case tasksFinished = "muster_tasks_finished_total"
-        /// Files that were made of a file of the sink, after their origin said that it is still the same.
         case tasksReused = "muster_tasks_reused_total"
-        /// The bytes of these files, which were not fetched.
         case bytesReused = "muster_reused_bytes_total"
-        /// Tasks whose deadline passed (row 33).
         case tasksOverdue = "muster_tasks_overdue_total"
-        /// Fresh URLs that resolvers gave (row 21).
         case urlsResolved = "muster_urls_resolved_total"
-        /// Leases that failed.
         case leasesFailed = "muster_leases_failed_total"
-        /// Sessions opened.
         case sessionsOpened = "muster_sessions_opened_total"
-        /// Sessions that expired.
         case sessionsExpired = "muster_sessions_expired_total"
-        /// Events that were given their position.
         case eventsSequenced = "muster_events_sequenced_total"
-        /// Events that were dropped from the log since they were too old.
         case eventsDropped = "muster_events_dropped_total"
-        /// Deliveries that a receiver took.
         case eventsDelivered = "muster_events_delivered_total"
-        /// Tries to deliver that failed.
         case deliveriesFailed = "muster_deliveries_failed_total"
-        /// Deliveries that were given up.
         case deliveriesDead = "muster_deliveries_dead_total"
-        /// Tasks added.
         case tasksAdded = "muster_tasks_added_total"
 
         /// One line of explanation.
@@ -75,6 +45,7 @@ final class CoordinatorMetrics: Sendable {
             case .leasesGranted: "Leases granted."
             case .leasesExpired: "Leases taken back from expired sessions."
             case .leasesRepaired: "Leases given back because the answer with them was lost."
+            // Range contract, row 32.
             case .leasesSlow: "Leases taken back because they were much slower than their peers."
             case .leasesSilent: "Leases taken back because they held up their group and their worker was silent."
             case .leasesPreempted:
@@ -82,14 +53,14 @@ final class CoordinatorMetrics: Sendable {
             case .shrinksAsked: "Requests to holders to give the tail of a chunk away."
             case .shrinksAgreed: "Chunks whose tail was given to others."
             case .reports: "Reports of workers."
-            case .staleReports: "Reports refused because the lease was lost."
-            case .reportsRefused: "Reports refused because they can't be stored."
+            case .staleReports: "Reports refused because the lease was lost."  // I1
+            case .reportsRefused: "Reports refused because they can't be stored."  // I19
             case .chunksDone: "Chunks durable to their end."
             case .tasksFinished: "Files put in place."
             case .tasksReused: "Files made of one that the sink had, so that nothing was fetched."
             case .bytesReused: "Bytes of files that were made of one that the sink had."
-            case .tasksOverdue: "Tasks whose deadline passed."
-            case .urlsResolved: "Fresh URLs that resolvers gave."
+            case .tasksOverdue: "Tasks whose deadline passed."  // range contract, row 33
+            case .urlsResolved: "Fresh URLs that resolvers gave."  // range contract, row 21
             case .leasesFailed: "Leases that failed."
             case .sessionsOpened: "Worker sessions opened."
             case .sessionsExpired: "Worker sessions expired."
@@ -117,17 +88,12 @@ final class CoordinatorMetrics: Sendable {
         }
     }
 
-    /// The durations, each a histogram.
+    /// The durations, each a histogram; `help` says what each one measures.
     enum Duration: String, CaseIterable, Sendable {
-        /// HTTP requests until their answers begin, waits for work and events included.
         case requests = "muster_http_request_seconds"
-        /// Syncs of workers, waits for work included.
         case syncs = "muster_sync_seconds"
-        /// Claims of leases for the workers that wait, one statement each.
         case claims = "muster_claim_seconds"
-        /// Batches of reports, each written at once.
         case reports = "muster_report_seconds"
-        /// Posts of an event to a receiver.
         case deliveries = "muster_delivery_seconds"
 
         /// One line of explanation.
@@ -207,6 +173,7 @@ enum CoordinatorMetadata {
     static let sessions = "sessions"
     static let leases = "leases"
     static let session = "session"
+    static let step = "step"
     static let worker = "worker"
     static let group = "group"
     static let chunk = "chunk"

@@ -13,3 +13,26 @@ public enum PrerequisiteCondition: String, Sendable, Hashable, Codable, CaseIter
         }
     }
 }
+
+/// A group that another group is to wait for.
+public struct GroupPrerequisite: Hashable, Sendable, Codable {
+    /// Its name.
+    public var group: String
+    /// How that group has to end; `succeeded` when absent.
+    public var on: PrerequisiteCondition
+
+    private enum CodingKeys: String, CodingKey, CaseIterable { case group, on }
+
+    /// A group to wait for.
+    public init(group: String, on: PrerequisiteCondition = .succeeded) {
+        self.group = group
+        self.on = on
+    }
+
+    /// Reads a prerequisite and refuses unknown fields.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+        group = try container.decode(String.self, forKey: .group)
+        on = try container.decodeIfPresent(PrerequisiteCondition.self, forKey: .on) ?? .succeeded
+    }
+}

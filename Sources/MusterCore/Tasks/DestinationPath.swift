@@ -39,7 +39,7 @@ public struct DestinationPath: Hashable, Sendable, CustomStringConvertible {
             case .empty: "the path is empty"
             case .tooLong:
                 "the path is longer than \(Limits.pathBytes) bytes, or a part of it than \(Limits.pathComponentBytes)"
-            case .absolute: "the path must be relative to its sink"
+            case .absolute: "the path must be relative to the directory of its sink"
             case .traversal: "the path may not contain empty parts, \".\" or \"..\""
             case .forbiddenCharacter: "the path may not contain control characters or backslashes"
             case .reserved: "\".muster\" belongs to Muster itself"

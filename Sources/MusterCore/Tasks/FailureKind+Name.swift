@@ -33,42 +33,19 @@ extension FailureKind {
         }
     }
 
-    /// The kind with this name; `nil` for `httpStatus`, which needs a status.
-    private init?(name: Name) {
-        let kind: FailureKind? =
-            switch name {
-            case .network: .network
-            case .tls: .tls
-            case .dns: .dns
-            case .proxy: .proxy
-            case .timeout: .timeout
-            case .tooSlow: .tooSlow
-            case .httpStatus: nil
-            case .badRange: .badRange
-            case .changed: .changed
-            case .digestMismatch: .digestMismatch
-            case .sizeMismatch: .sizeMismatch
-            case .refusedAddress: .refusedAddress
-            case .authentication: .authentication
-            case .notFound: .notFound
-            case .storageFull: .storageFull
-            case .noSpace: .noSpace
-            case .noPermission: .noPermission
-            case .storage: .storage
-            case .poison: .poison
-            case .deadline: .deadline
-            case .unreadable: .unreadable
-            }
-        guard let kind else { return nil }
-        self = kind
-    }
+    /// All kinds but `httpStatus`, which needs a status.
+    private static let plain: [FailureKind] = [
+        .network, .tls, .dns, .proxy, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
+        .refusedAddress, .authentication, .notFound, .storageFull, .noSpace, .noPermission, .storage, .poison,
+        .deadline, .unreadable,
+    ]
 }
 
 extension FailureKind: RawRepresentable, Codable {
     /// Reads the name that the API uses, such as `network` or `httpStatus(503)`.
     public init?(rawValue: String) {
-        if let name = Name(rawValue: rawValue) {
-            self.init(name: name)
+        if let kind = Self.plain.first(where: { $0.name.rawValue == rawValue }) {
+            self = kind
         } else if rawValue.hasPrefix("httpStatus("), rawValue.hasSuffix(")"),
             let status = ContentRange.number(rawValue.dropFirst("httpStatus(".count).dropLast()),
             (100...999).contains(status)

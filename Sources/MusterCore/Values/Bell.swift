@@ -16,6 +16,9 @@ public final class Bell: Sendable {
     /// How often the bell was rung.
     public var rings: Int { waiters.withLock(\.rings) }
 
+    /// How many tasks wait now.
+    var sleeping: Int { waiters.withLock(\.sleeping.count) }
+
     /// Returns once the bell was rung more often than `rings`, after `limit`, or when the task is cancelled, whichever comes first.
     ///
     /// - Parameters:

@@ -1,5 +1,6 @@
 import CLibcurl
 import Glibc
+import MusterSystem
 
 // The C side of the callbacks. Each gets the transfer that `LoopEngine` holds a reference to until the handle is removed.
 extension Transfer {
@@ -58,7 +59,7 @@ extension Transfer {
         guard mayConnect(to: Self.numericAddress(address)) else { return muster_curl_socket_bad() }
         // Closed on exec, so that a child process does not keep connections open.
         let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-        let opened = socket(address.pointee.family, type, address.pointee.protocol)
+        let opened = OpenDescriptors.sparing(socket(address.pointee.family, type, address.pointee.protocol))
         if opened < 0 { socketFailed(errno) } else { sockets.opened(opened) }
         return opened
     }

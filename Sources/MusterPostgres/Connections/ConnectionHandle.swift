@@ -46,6 +46,10 @@ final class ConnectionHandle {
     /// The code of a FATAL message that came while no statement ran: the server has ended the session.
     var fatalNotice: SQLState? { notices.fatal }
 
+    /// Whether the server has said that a commit is not confirmed by a synchronous standby: its wait was cancelled. Each such
+    /// notice is told once.
+    func takeUnreplicated() -> Bool { notices.takeUnreplicated() }
+
     /// The SQLSTATE of a refused connection. While connecting there is no result that holds it, only a message; a verbose
     /// message has the code in a fixed place.
     var connectSQLState: SQLState? { SQLState(inVerboseMessage: errorMessage) }
@@ -165,6 +169,7 @@ private final class NoticeLog {
     private let logger: Logger
     /// The code with which the server ended the session while no statement ran.
     private(set) var fatal: SQLState?
+    private var isUnreplicated = false
 
     init(logger: Logger) {
         self.logger = logger
@@ -177,6 +182,8 @@ private final class NoticeLog {
         if ["FATAL", "PANIC"].contains(field(DiagnosticField.severity)) {
             fatal = SQLState(code: field(DiagnosticField.sqlState))
         }
+        // The message is in the server's language; the name of the function in its source is not.
+        if field(DiagnosticField.routine) == "SyncRepWaitForLSN" { isUnreplicated = true }
         logger.debug(
             "PostgreSQL notice",
             metadata: [
@@ -185,5 +192,10 @@ private final class NoticeLog {
                 LogKey.message: "\(field(DiagnosticField.message))",
             ]
         )
+    }
+
+    func takeUnreplicated() -> Bool {
+        defer { isUnreplicated = false }
+        return isUnreplicated
     }
 }

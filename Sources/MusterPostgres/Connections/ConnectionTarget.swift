@@ -56,7 +56,7 @@ struct ConnectionTarget: Sendable {
         text?.split(separator: ",", omittingEmptySubsequences: false).map(String.init) ?? []
     }
 
-    private static func parse(_ text: String) -> [String: String]? {
+    fileprivate static func parse(_ text: String) -> [String: String]? {
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(text, &message) else {
             PQfreemem(message)
@@ -83,4 +83,9 @@ extension String {
             .filter { !$0.hasPrefix("LOCATION:") }
             .joined(separator: " ")
     }
+}
+
+extension PostgresConfiguration {
+    /// Whether libpq can read the connection string; whether a server answers is another question.
+    public var isReadable: Bool { ConnectionTarget.parse(connectionString) != nil }
 }

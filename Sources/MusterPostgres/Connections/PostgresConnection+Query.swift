@@ -3,11 +3,13 @@ import CLibpq
 extension PostgresConnection {
     /// Runs one statement and returns its rows.
     ///
-    /// Cancelling the task cancels the statement on the server. If the statement completes nonetheless, its rows are
-    /// returned. After a `CancellationError` outside of a transaction it is unknown whether the statement took effect.
+    /// Cancelling the task cancels a statement of a transaction on the server. If the statement completes nonetheless, its
+    /// rows are returned. A statement outside of a transaction may be committing: the connection is closed, which ends the
+    /// statement (`clientCheckInterval`) but no commit, and it is unknown whether it took effect.
     ///
-    /// - Parameter deadline: When to cancel the statement; by default after the configuration's `defaultTimeout`. The
-    ///   call returns within `cancelGrace` after it, even if the server hangs.
+    /// - Parameter deadline: When to give up; by default after the configuration's `defaultTimeout`. The call returns within
+    ///   `cancelGrace` after it, even if the server hangs. Within a transaction the statement is cancelled. Outside of one it
+    ///   may be committing and runs on, and the connection takes no other statement until it is answered.
     /// - Throws: `PostgresError`, or `CancellationError`.
     @discardableResult
     public func query(_ sql: SQL, deadline: ContinuousClock.Instant? = nil) async throws -> PostgresRows {
@@ -81,6 +83,10 @@ extension PostgresConnection {
             )
         }
         if case .copy = usage { throw PostgresError.misuse(.copyInProgress) }
+        guard condition.current != .unanswered else {
+            throw PostgresError.connection(
+                .init(kind: .unresponsive, message: "an earlier statement is not answered yet", outcome: endedOutcome))
+        }
         if handle.hasHungUp() {
             let message = handle.errorMessage
             let sqlState = handle.fatalNotice

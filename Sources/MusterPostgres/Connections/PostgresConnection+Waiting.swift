@@ -10,7 +10,9 @@ extension PostgresConnection {
     }
 
     private enum Phase: Equatable {
-        /// Waiting for results. Exits to `cancelling` by a deadline or the task's cancellation.
+        /// Waiting for results. Exits to `cancelling` by a deadline or the task's cancellation. Both end the wait for a
+        /// statement that may be committing: a COMMIT that waits for a synchronous standby and is cancelled counts as done,
+        /// although a failover may lose it.
         case running
         /// The server was asked to stop. Exits when it answers, or when the grace is over: then the connection is
         /// closed.
@@ -31,8 +33,12 @@ extension PostgresConnection {
         case copyIn
         /// The server would send the rows of a COPY, which this client does not read.
         case copyOut
-        /// No answer came in time.
+        /// No answer came in time to a cancel request.
         case unresponsive
+        /// No answer came in time, and no cancel request was sent: the statement may be committing.
+        case unanswered
+        /// The task was cancelled, and no cancel request was sent: the statement may be committing.
+        case abandoned
     }
 
     /// Sends something and waits until the server has answered all of it, or the deadline, or cancellation.
@@ -63,11 +69,21 @@ extension PostgresConnection {
         }
         var results: [ResultHandle] = []
         var phase = Phase.running
-        let ending = wait(handle, statement: statement, deadline: deadline, results: &results, phase: &phase)
+        let mayCommit = outcome == .unknown
+        // The server may end the statement itself at the deadline (`statementTimeout`).
+        let ending = wait(
+            handle, statement: statement, deadline: mayCommit ? deadline + configuration.cancelGrace : deadline,
+            mayCommit: mayCommit, results: &results, phase: &phase)
         defer { noteCondition(handle) }
         switch ending {
         case .complete:
             try check(results, handle: handle, interrupt: phase.interrupt, outcome: outcome)
+            guard !mayCommit || !handle.takeUnreplicated() else {
+                throw PostgresError.connection(
+                    .init(
+                        kind: .unresponsive, message: "the wait for a standby to confirm the commit was cancelled",
+                        outcome: .unknown))
+            }
         case .copyIn where acceptsCopy:
             break
         case .copyIn, .copyOut:
@@ -78,14 +94,42 @@ extension PostgresConnection {
             let error = broken(handle, kind: .unresponsive, message: "no answer to a cancel request", outcome: outcome)
             if phase.interrupt == .taskCancelled { throw CancellationError() }
             throw error
+        case .unanswered:
+            throw PostgresError.connection(
+                .init(
+                    kind: .unresponsive, message: "no answer in time; a commit may be waiting for a standby",
+                    outcome: .unknown))
+        case .abandoned:
+            // The server ends a statement whose client has gone, but no commit.
+            close()
+            throw CancellationError()
         }
         return results
+    }
+
+    /// Waits for the answer to a statement whose caller has given up. The connection is idle again once it is there.
+    ///
+    /// - Returns: whether the server has answered, or the connection is gone.
+    func settle(until deadline: ContinuousClock.Instant) -> Bool {
+        guard let handle, condition.current == .unanswered else { return true }
+        var results: [ResultHandle] = []
+        var phase = Phase.running
+        let ending = wait(
+            handle, statement: nil, deadline: deadline, mayCommit: true, results: &results, phase: &phase)
+        switch ending {
+        case .complete: _ = handle.takeUnreplicated()
+        case .unanswered: return false
+        case .copyIn, .copyOut, .unresponsive, .abandoned: close()
+        }
+        noteCondition(handle)
+        return true
     }
 
     private func wait(
         _ handle: ConnectionHandle,
         statement: UInt64?,
         deadline: ContinuousClock.Instant,
+        mayCommit: Bool,
         results: inout [ResultHandle],
         phase: inout Phase
     ) -> Ending {
@@ -126,6 +170,7 @@ extension PostgresConnection {
             case .flagged:
                 interruption.flag.take()
                 if phase == .running, let statement, interruption.isCancelled(statement: statement) {
+                    if mayCommit { return .abandoned }
                     phase = cancel(handle, because: .taskCancelled)
                 }
             case .timedOut:
@@ -135,6 +180,7 @@ extension PostgresConnection {
                     close()
                     return .complete
                 }
+                if mayCommit { return .unanswered }
                 phase = cancel(handle, because: .deadline)
             }
         }
@@ -203,6 +249,10 @@ extension PostgresConnection {
             close()
             return
         }
-        condition.set(handle.transactionStatus == PQTRANS_IDLE ? .idle : .inTransaction)
+        switch handle.transactionStatus {
+        case PQTRANS_IDLE: condition.set(.idle)
+        case PQTRANS_ACTIVE: condition.set(.unanswered)
+        default: condition.set(.inTransaction)
+        }
     }
 }

@@ -85,6 +85,8 @@ final class ConnectionCondition: Sendable {
         case idle
         /// A transaction is open, or failed and not yet rolled back.
         case inTransaction
+        /// A statement that may be committing has no answer yet, and its caller has given up. Exits to `idle` or `broken`.
+        case unanswered
         /// It works, but leads to a server that cannot take writes any more: it should be given up once it is free.
         case retiring
         /// It is closed.
@@ -99,7 +101,7 @@ final class ConnectionCondition: Sendable {
     func set(_ new: Condition) {
         state.withLock { state in
             switch state {
-            case .idle, .inTransaction: state = new
+            case .idle, .inTransaction, .unanswered: state = new
             case .retiring: if new == .broken { state = new }
             case .broken: break
             }

@@ -72,7 +72,8 @@ public enum PostgresError: Error, Sendable, Hashable {
             case unreachable
             /// The connection was there and is gone.
             case lost
-            /// The server did not even answer a cancel request in time; the connection was closed.
+            /// The server did not answer in time: not even a cancel request, or a statement that may be committing and so is
+            /// not cancelled; or a synchronous standby did not confirm the commit.
             case unresponsive
             /// No thread or descriptor was left.
             case outOfResources
@@ -181,6 +182,13 @@ extension PostgresError {
 
     /// Whether the statement may have been committed although its answer was lost: run the same idempotent statement again.
     public var outcomeUnknown: Bool { outcome == .unknown }
+
+    /// Whether the answer was lost with the connection, so that an idempotent statement may be run again at once. A server
+    /// that does not answer would not answer that either.
+    public var lostAnswer: Bool {
+        guard case .connection(let connection) = self, connection.kind == .unresponsive else { return outcomeUnknown }
+        return false
+    }
 
     /// Whether running the whole transaction again is safe and may well succeed.
     public var isRetryable: Bool {

@@ -1,4 +1,5 @@
 public import Logging
+public import MusterSystem
 
 /// An event of a listener.
 public enum PostgresListenerEvent: Sendable, Hashable {
@@ -24,7 +25,7 @@ public struct PostgresListener: AsyncSequence, Sendable {
 
     private let configuration: PostgresConfiguration
     private let channels: [String]
-    private let backoff: PostgresBackoff
+    private let backoff: Backoff
     private let checkInterval: Duration
     private let timing: PostgresTiming
     private let logger: Logger
@@ -33,7 +34,7 @@ public struct PostgresListener: AsyncSequence, Sendable {
     public init(
         _ configuration: PostgresConfiguration,
         channels: [String],
-        backoff: PostgresBackoff = .connecting,
+        backoff: Backoff = .connecting,
         checkInterval: Duration = .seconds(15),
         timing: PostgresTiming = .system,
         logger: Logger = Logger(label: "muster.postgres")
@@ -95,7 +96,7 @@ public struct PostgresListener: AsyncSequence, Sendable {
         private nonisolated(nonsending) mutating func connect(failures: Int) async -> PostgresListenerEvent? {
             let timing = listener.timing
             if failures > 0 {
-                let delay = listener.backoff.delay(afterFailures: failures, random: timing.random())
+                let delay = listener.backoff.delay(failures: failures, random: timing.random())
                 do {
                     try await timing.sleep(timing.now() + delay)
                 } catch {

@@ -1,3 +1,5 @@
+import MusterSystem
+
 /// The pool without its I/O: which caller has which connection, which callers wait, and which caller may open another connection.
 ///
 /// Callers do the work themselves: a caller that asks for a connection that does not exist yet is told to open it. After
@@ -25,7 +27,7 @@ struct PoolStateMachine {
         var waiters: Int
         /// How long a connection beyond the minimum may stay unused before it is closed.
         var idleTimeout: Duration
-        var backoff: PostgresBackoff
+        var backoff: Backoff
     }
 
     private enum Slot {
@@ -69,6 +71,8 @@ struct PoolStateMachine {
     var connectionCount: Int { slots.count }
     var idleCount: Int { idle.count }
     var waiterCount: Int { waiters.count }
+    /// Whether connections are lent.
+    var isRunning: Bool { life == .running }
     /// Whether everything is closed, after a shutdown.
     var isDrained: Bool { life == .ending && slots.isEmpty }
 
@@ -191,7 +195,7 @@ struct PoolStateMachine {
             case .well: 1
             case .failing(let count, _): count + 1
             }
-        let delay = limits.backoff.delay(afterFailures: count, random: random)
+        let delay = limits.backoff.delay(failures: count, random: random)
         health = .failing(count: count, nextAttempt: now + delay)
     }
 

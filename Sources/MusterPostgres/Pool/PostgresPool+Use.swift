@@ -1,4 +1,5 @@
 import Logging
+import MusterSystem
 
 extension PostgresPool {
     /// Runs one statement on any connection.
@@ -102,7 +103,7 @@ extension PostgresPool {
                 }
             } catch let error as PostgresError where error.isRetryable && failures < retries {
                 failures += 1
-                let delay = limits.transactionBackoff.delay(afterFailures: failures, random: timing.random())
+                let delay = limits.transactionBackoff.delay(failures: failures, random: timing.random())
                 let next = timing.now() + delay
                 if let deadline, deadline <= next { throw error }
                 logger.debug(

@@ -1,4 +1,5 @@
 public import Logging
+public import MusterSystem
 import Synchronization
 
 /// A bounded number of connections, opened when they are needed and lent in the order of asking.
@@ -18,10 +19,12 @@ public final class PostgresPool: Sendable {
         public var idleTimeout: Duration = .seconds(300)
         /// How long a caller waits for a connection if it names no deadline.
         public var acquireTimeout: Duration = .seconds(10)
+        /// How long a connection is kept whose last statement may be committing and is not answered.
+        public var unansweredLimit: Duration = .seconds(60)
         /// The delays between attempts to connect while they fail.
-        public var connectBackoff = PostgresBackoff.connecting
+        public var connectBackoff = Backoff.connecting
         /// The delays before a transaction that lost against another is run again.
-        public var transactionBackoff = PostgresBackoff.transactions
+        public var transactionBackoff = Backoff.transactions
 
         /// The default limits, with another number of connections.
         public init(maximumConnections: Int = 8) {
@@ -86,13 +89,8 @@ public final class PostgresPool: Sendable {
         self.logger = logger
         let machine = PoolStateMachine(
             limits: .init(
-                minimum: limits.minimumConnections,
-                maximum: max(1, limits.maximumConnections),
-                waiters: limits.maximumWaiters,
-                idleTimeout: limits.idleTimeout,
-                backoff: limits.connectBackoff
-            )
-        )
+                minimum: limits.minimumConnections, maximum: max(1, limits.maximumConnections),
+                waiters: limits.maximumWaiters, idleTimeout: limits.idleTimeout, backoff: limits.connectBackoff))
         state = Mutex(State(machine: machine))
     }
 
@@ -291,36 +289,6 @@ public final class PostgresPool: Sendable {
             let continuation = state.withLock { $0.waiting.removeValue(forKey: ticket) }
             continuation?.resume(returning: .askAgain)
         }
-    }
-
-    /// Takes a connection back. An open transaction is rolled back first.
-    func release(_ loan: Loan) async {
-        if loan.connection.condition.current == .inTransaction {
-            await loan.connection.rollBack()
-        }
-        let isUsable = loan.connection.condition.current == .idle
-        let now = timing.now()
-        let (closing, waking) = state.withLock { state in
-            var closing: [PostgresConnection] = []
-            var waking: [Wakeup] = []
-            switch state.machine.released(loan.id, isUsable: isUsable, now: now) {
-            case .hand(let ticket):
-                if let wakeup = state.tell(ticket, .use(loan)) { waking.append(wakeup) }
-            case .keep:
-                state.idle[loan.id] = loan.connection
-            case .close(let wake):
-                closing.append(loan.connection)
-                waking = wake.compactMap { state.tell($0, .askAgain) }
-            }
-            closing += state.machine.expire(now: now).compactMap { state.idle.removeValue(forKey: $0) }
-            return (closing, waking)
-        }
-        waking.forEach { $0.resume() }
-        for connection in closing {
-            await connection.close()
-        }
-        // Only now, so that a shutdown is over when the last connection is closed.
-        state.withLock { $0.takeDrained() }.forEach { $0.resume() }
     }
 }
 

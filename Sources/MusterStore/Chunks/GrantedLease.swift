@@ -58,6 +58,9 @@ public struct GrantedLease: Sendable {
     public let looks: Look?
     /// Whether another source is left that has not been tried for the chunk.
     public let mayMoveOn: Bool
+    /// The number of earlier rounds in which all sources were tried for the chunk; `nil` if no other source may bring it, or a
+    /// source is left that has not been tried.
+    public let round: Int32?
     /// Where the first request for the chunk ends, if that may be beyond the chunk's end: the chunk was cut off a request
     /// that still runs (adr/0037).
     public let reach: Int64?
@@ -137,6 +140,7 @@ public struct GrantedLease: Sendable {
         isLastTry = !isUnbounded && attempts + sources >= tries
         looks = try Self.looks(row, attempts: attempts, isLastTry: !isUnbounded && attempts + 1 >= tries)
         mayMoveOn = try row.decode("may_move_on")
+        round = try row.decode("round")
         reach = try row.decode("reach")
         pace = try row.decode("pace")
         slowTries = try row.decode("slow_tries")

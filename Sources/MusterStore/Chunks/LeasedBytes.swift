@@ -44,7 +44,10 @@ public struct LeasedBytes: Sendable, Hashable {
             THEN least(1e15, ceil((l.last - l.durable)::double precision * greatest(100, busy_ms(l.granted_at))
                 / (l.durable - l.resume) / 1000))::bigint END
         """
+}
 
+extension LeasedBytes {
+    /// A row with `sums`.
     init(_ row: PostgresRow) throws {
         leases = try row.decode("leases")
         fetching = try row.decode("leases_fetching")

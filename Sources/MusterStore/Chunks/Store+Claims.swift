@@ -22,7 +22,7 @@ public struct ClaimRequest: Sendable, Hashable {
 }
 
 extension Store {
-    /// Grants leases (I1, I2, I5). Doubles of running leases are granted by `helpStragglers` alone.
+    /// Grants leases (I1, I2, I5).
     ///
     /// Not repeated when its outcome is unknown: leases whose grant did not reach the worker are given back by its next
     /// sync.
@@ -33,11 +33,11 @@ extension Store {
             FROM (
                 SELECT array_agg(s.chunk_id) AS chunks, array_agg(s.chunk_id) FILTER (WHERE s.is_limited) AS limited
                 FROM share_leases(\(requests.map(\.session)), \(requests.map(\.sequence)), \(requests.map(\.room)),
-                    \(requests.map(\.ahead)), \(policy.connectionsPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate)) AS s
+                    \(requests.map(\.ahead)), \(policy.row)) AS s
             ) AS shared
             CROSS JOIN LATERAL granted_leases(shared.chunks, coalesce(shared.limited, '{}')) AS g
             WHERE shared.chunks IS NOT NULL
-            """, waking: .nobody
+            """, waking: []
         )
         return try await grants(rows)
     }

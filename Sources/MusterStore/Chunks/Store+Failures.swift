@@ -9,8 +9,7 @@ extension Store {
         _ = try await write(
             """
             SELECT report_failures(ARRAY(
-                SELECT ROW(u.*, \(policy.backoffBase.milliseconds), \(policy.firstChunk), \(policy.contentVersions), \(policy.deaths),
-                    \(policy.connectionsPerOrigin), 1)::failure
+                SELECT ROW(u.*, \(policy.row), 1)::failure
                 FROM unnest(\(reports.map(\.progress.session)), \(reports.map(\.progress.lease.chunk)),
                     \(reports.map(\.progress.lease.epoch)), \(reports.map(\.progress.durable.offset)),
                     \(reports.map { Int64($0.progress.durable.crc) }), \(reports.map(\.kind.rule.rawValue)),
@@ -47,8 +46,7 @@ extension Store {
     public func report(restart lease: LeaseName, on rung: Rung, detail: String, session: SessionID) async throws {
         _ = try await write(
             """
-            SELECT report_restart(\(session), \(lease.chunk), \(lease.epoch), \(rung), \(detail), \(policy.firstChunk),
-                \(policy.attempts))::text
+            SELECT report_restart(\(session), \(lease.chunk), \(lease.epoch), \(rung), \(detail), \(policy.row))::text
             """, waking: [.work, .events])
     }
 

@@ -16,7 +16,7 @@ extension Store {
             """
             SELECT n FROM report_progress(\(reports.map(\.session)), \(reports.map(\.lease.chunk)),
                 \(reports.map(\.lease.epoch)), \(reports.map(\.durable.offset)), \(reports.map { Int64($0.durable.crc) })) AS n
-            """, waking: .nobody)
+            """, waking: [])
         return try rows.map { reports[Int(try $0.decode("n", as: Int32.self)) - 1] }
     }
 
@@ -26,10 +26,11 @@ extension Store {
         let representation = report.representation
         return try await write(
             """
-            SELECT report_answer(\(report.session), \(report.lease.chunk), \(report.lease.epoch), \(representation.size),
-                \(representation.etag), \(representation.lastModified), \(representation.isDateStrong ?? false),
-                \(try Self.json(representation.digests)), \(report.effectiveURL), \(report.suggestedName),
-                \(report.rung), \(report.askedForAll), \(report.chunkSize)) AS held
+            SELECT report_answer(
+                ROW(\(report.session), \(report.lease.chunk), \(report.lease.epoch), \(representation.size),
+                    \(representation.etag), \(representation.lastModified), \(representation.isDateStrong ?? false),
+                    \(try Self.json(representation.digests)), \(report.effectiveURL), NULL, NULL, NULL, NULL)::content,
+                \(report.suggestedName), \(report.rung), \(report.askedForAll), \(report.chunkSize)) AS held
             """, waking: .work)[0].decode("held")
     }
 
@@ -57,12 +58,15 @@ extension Store {
         guard !reports.isEmpty else { return }
         _ = try await write(
             """
-            SELECT report_contents(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
-                \(reports.map(\.size)), \(reports.map { PostgresJSON($0.digests) }), \(reports.map { $0.representation?.etag }),
-                \(reports.map { $0.representation?.lastModified }), \(reports.map { $0.representation?.isDateStrong }),
-                \(reports.map(\.effectiveURL)), \(reports.map(\.path)),
-                \(try reports.map { try Self.json($0.representation?.digests) }),
-                \(reports.map { $0.crc.map { Int64($0) } }), \(reports.map(\.reusedFrom)))::text
+            SELECT report_contents(ARRAY(
+                SELECT ROW(u.*)::content
+                FROM unnest(\(reports.map(\.session)), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
+                    \(reports.map(\.size)), \(reports.map { $0.representation?.etag }),
+                    \(reports.map { $0.representation?.lastModified }), \(reports.map { $0.representation?.isDateStrong }),
+                    \(try reports.map { try Self.json($0.representation?.digests) }), \(reports.map(\.effectiveURL)),
+                    \(reports.map { PostgresJSON($0.digests) }), \(reports.map(\.path)),
+                    \(reports.map { $0.crc.map { Int64($0) } }), \(reports.map(\.reusedFrom)))
+                    AS u))::text
             """, waking: [.work, .events])
     }
 
@@ -72,8 +76,7 @@ extension Store {
         _ = try await write(
             """
             SELECT report_released(\(session), \(reports.map(\.lease.chunk)), \(reports.map(\.lease.epoch)),
-                \(reports.map(\.durable.offset)), \(reports.map { Int64($0.durable.crc) }), \(policy.firstChunk),
-                \(policy.deaths))::text
+                \(reports.map(\.durable.offset)), \(reports.map { Int64($0.durable.crc) }), \(policy.row))::text
             """, waking: [.work, .events])
     }
 

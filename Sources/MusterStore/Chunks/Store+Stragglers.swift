@@ -43,10 +43,8 @@ extension Store {
         let rows = try await writeOnce(
             """
             SELECT h.asked, h.taken
-            FROM help_stragglers(\(idle.map(\.session)), \(idle.map(\.sequence)), \(idle.map(\.room)),
-                \(policy.connectionsPerOrigin), \(policy.leasesPerSession), \(policy.fleetRate), \(policy.shrinkUnit),
-                \(policy.minimumShrink), \(policy.firstChunk), \(policy.deaths)) AS h
-            """, waking: .nobody)
+            FROM help_stragglers(\(idle.map(\.session)), \(idle.map(\.sequence)), \(idle.map(\.room)), \(policy.row)) AS h
+            """, waking: [])
         let asked = try rows.compactMap { try $0.decode("asked", as: SessionID?.self) }
         let taken = rows.count - asked.count
         // A chunk that is taken back too often is poison and fails its task, which writes events.
@@ -57,7 +55,7 @@ extension Store {
     /// Asks holders to give up lanes that more urgent groups need, or that exceed a cap that was lowered (I5, I15). Returns
     /// the sessions that are asked; a session is listed once for each lease.
     public func preempt() async throws -> [SessionID] {
-        try await writeOnce("SELECT p AS session FROM preempt(\(policy.connectionsPerOrigin)) AS p", waking: .nobody)
+        try await writeOnce("SELECT p AS session FROM preempt(\(policy.connectionsPerOrigin)) AS p", waking: [])
             .map { try $0.decode("session", as: SessionID.self) }
     }
 
@@ -91,7 +89,7 @@ extension Store {
     ) async throws -> ShrinkOutcome {
         let isNearer: Bool? = try await write(
             "SELECT report_shrunk(\(session), \(lease.chunk), \(lease.epoch), \(end), \(speed)) AS is_nearer",
-            waking: .nobody
+            waking: []
         )[0].decode("is_nearer")
         if isNearer == true { wake(.work) }
         return isNearer.map { $0 ? .agreed : .kept } ?? .lost

@@ -47,7 +47,7 @@ extension Store {
     ) async throws -> ConsumerRecord {
         let rows = try await write(
             "SELECT stands, last, at FROM acknowledge_events(\(name), \(position), \(Limits.consumers), \(log))",
-            waking: .nobody)
+            waking: [])
         guard let row = rows.first else {
             let last = try await query("SELECT last_position FROM event_log")[0]
             throw EventRefusal.beyondEnd(last: try last.decode("last_position"))
@@ -69,7 +69,7 @@ extension Store {
             """
             SELECT holder, until
             FROM hold_consumer(\(consumer), \(holder), \(length.milliseconds)::bigint * interval '1 ms')
-            """, waking: .nobody)
+            """, waking: [])
         guard let row = rows.first, try row.decode("holder") == holder else {
             throw EventRefusal.consumerHeld(consumer)
         }
@@ -79,7 +79,7 @@ extension Store {
     /// Releases a consumer. It does nothing if another process holds it.
     public func release(_ consumer: String, holder: String) async throws {
         _ = try await write(
-            "DELETE FROM consumer_holds WHERE name = \(consumer) AND holder = \(holder)", waking: .nobody)
+            "DELETE FROM consumer_holds WHERE name = \(consumer) AND holder = \(holder)", waking: [])
     }
 
     /// A page of consumers, by name.
@@ -100,7 +100,7 @@ extension Store {
 
     /// Deletes a consumer and its place.
     public func removeConsumer(_ name: String) async throws {
-        _ = try await once(waking: .nobody) { connection in
+        _ = try await once(waking: []) { connection in
             let rows = try await connection.query("DELETE FROM consumers WHERE name = \(name) RETURNING name")
             guard !rows.isEmpty else { throw EventRefusal.noSuchConsumer(name) }
             return name

@@ -5,7 +5,7 @@ extension Store {
     /// Makes deliveries of the events that subscriptions have not seen yet. Returns whether there may be more.
     public func fanOutEvents(limit: Int32 = 1_000) async throws -> Bool {
         // The caller is the task that the wake would reach.
-        try await count("SELECT fan_out_events(\(limit)) AS count", waking: .nobody) > 0
+        try await count("SELECT fan_out_events(\(limit)) AS count", waking: []) > 0
     }
 
     /// Claims deliveries that are due.
@@ -23,7 +23,7 @@ extension Store {
             SELECT id, epoch, attempts, subscription, url, secret, previous_secret, moment,
                 event_position, event_id, event_type, event_subject, event_at, event_data
             FROM claim_deliveries(\(limit), \(each), \(hold.milliseconds)::bigint * interval '1 ms')
-            """, waking: .nobody
+            """, waking: []
         ).map(ClaimedDelivery.init)
     }
 
@@ -43,7 +43,7 @@ extension Store {
                 \(wait?.milliseconds)::bigint * interval '1 ms',
                 \(until.map { PostgresTimestamp(microsecondsSinceEpoch: $0.microseconds) }),
                 \(Limits.webhookRetryAfter.milliseconds)::bigint * interval '1 ms', \(delivery.url)) AS counted
-            """, waking: .nobody)[0].decode("counted")
+            """, waking: [])[0].decode("counted")
     }
 
     /// A page of deliveries, the oldest first.

@@ -41,7 +41,7 @@ extension Store {
     /// Moves newly committed events into the log, which gives them their positions. Returns how many no longer wait.
     public func sequenceEvents(limit: Int32 = 10_000) async throws -> Int64 {
         // The caller tells the readers when it is done.
-        try await count("SELECT sequence_events(\(limit)) AS count", waking: .nobody)
+        try await count("SELECT sequence_events(\(limit)) AS count", waking: [])
     }
 
     /// Reads the log from after a position.
@@ -99,7 +99,7 @@ extension Store {
     /// that equals `limit`.
     public func dropOldEvents(olderThan age: Duration, limit: Int32 = 2_000) async throws -> Int64 {
         try await count(
-            "SELECT drop_old_events(\(age.milliseconds)::bigint * interval '1 ms', \(limit)) AS count", waking: .nobody)
+            "SELECT drop_old_events(\(age.milliseconds)::bigint * interval '1 ms', \(limit)) AS count", waking: [])
     }
 }
 

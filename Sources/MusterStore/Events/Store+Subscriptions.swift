@@ -43,7 +43,7 @@ public struct SubscriptionRecord: Sendable {
         types = try row.decode("types")
         isEnabled = try row.decode("enabled")
         disabledReason = try row.decode("disabled_reason")
-        previousUntil = try row.decode("previous_until", as: PostgresTimestamp?.self).map(Timestamp.init)
+        previousUntil = try row.moment("previous_until")
         position = try row.decode("position")
         pending = try row.decode("pending")
         dead = try row.decode("dead")
@@ -81,7 +81,7 @@ extension Store {
         let count: Int64 = try await query("SELECT count(*) AS count FROM subscriptions WHERE name <> \(name)")[0]
             .decode("count")
         guard count < Limits.subscriptions else { throw EventRefusal.tooManySubscriptions }
-        let secret = try await once(waking: .nobody) { connection in
+        let secret = try await once(waking: []) { connection in
             _ = try await connection.query(
                 """
                 INSERT INTO subscriptions (name, url, secret, groups, expression, types, position)
@@ -153,7 +153,7 @@ extension Store {
 
     /// Deletes a subscription and its deliveries.
     public func removeSubscription(_ name: String) async throws {
-        _ = try await once(waking: .nobody) { connection in
+        _ = try await once(waking: []) { connection in
             let rows = try await connection.query("DELETE FROM subscriptions WHERE name = \(name) RETURNING name")
             guard !rows.isEmpty else { throw EventRefusal.noSuchSubscription(name) }
             return name

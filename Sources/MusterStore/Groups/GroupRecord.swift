@@ -67,7 +67,7 @@ public struct GroupRecord: Sendable {
     /// The cap on its bytes per second that holds now, by timetable and cap; `nil` for none.
     public let bytesPerSecondAllowed: Int64?
     /// The daily hours in which it may run.
-    public let window: GroupWindow?
+    public let window: TimeWindow?
     /// Its rates by the time of day, as a JSON array.
     public let timetable: String?
     /// The deadline of this generation.
@@ -111,11 +111,23 @@ public struct GroupRecord: Sendable {
         """
     }
 
+    /// Whether the speed of the group `g` is still one of the present: a lease under which bytes may have come goes on, or
+    /// the last bytes are recent and no try has failed since. Leases of later tries say nothing of what comes.
+    private static let isFlowing: SQL = """
+        (g.rate_at > statement_timestamp() - interval '10 s' AND (
+            g.rate_at > statement_timestamp() - interval '1 s'
+            OR EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.kind = 'fetch' AND l.granted_at <= g.rate_at)
+            OR g.rate_at > statement_timestamp() - interval '5 s' AND coalesce((
+                SELECT max(t.failure_at) FROM tasks t
+                WHERE t.group_id = g.id AND t.failure_at IS NOT NULL AND t.state IN ('queued', 'finalizing')) < g.rate_at, true)))
+        """
+
     private static let columns: SQL = """
         g.id, g.name, g.sink, g.state, g.generation, g.priority, g.weight, g.max_connections, g.metadata::text AS metadata,
         g.queued - active.tasks AS queued, active.tasks AS active, g.paused, g.finalizing, g.succeeded, g.failed, g.cancelled,
         g.bytes_done, g.bytes_total, g.unknown_tasks,
-        least(bytes_per_second(g.rate_bytes, g.rate_at, g.created_at), group_rate(g)) AS rate, g.created_at, g.finished_at,
+        CASE WHEN \(isFlowing) THEN least(bytes_per_second(g.rate_bytes, g.rate_at, g.created_at), group_rate(g)) ELSE 0 END AS rate,
+        g.created_at, g.finished_at,
         coalesce(crews.reaching, 0) AS reaching, coalesce(crews.present, 0) AS present, coalesce(crews.parked, 0) AS parked, crews.parked_detail,
         coalesce(crews.all_silent, false) AS all_silent, silence.silent_workers, silence.silent_since, silence.silent_until,
         ARRAY (SELECT o.key FROM origins o WHERE o.not_before > statement_timestamp() AND (
@@ -172,7 +184,7 @@ public struct GroupRecord: Sendable {
         unknownTasks = try row.decode("unknown_tasks")
         bytesPerSecond = try row.decode("rate")
         createdAt = Timestamp(try row.decode("created_at"))
-        finishedAt = try row.decode("finished_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        finishedAt = try row.moment("finished_at")
         workersReaching = try row.decode("reaching")
         workersPresent = try row.decode("present")
         workersParked = try row.decode("parked")
@@ -181,7 +193,7 @@ public struct GroupRecord: Sendable {
         areAllSilent = try row.decode("all_silent")
         pausedOrigins = try row.decode("paused_origins")
         areOriginsTried = try row.decode("origins_tried")
-        originsPausedUntil = try row.decode("origins_paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
+        originsPausedUntil = try row.moment("origins_paused_until")
         policy = try row.decode("policy")
         reuses = try row.decode("reuses")
         resolver = try row.decode("resolver")
@@ -189,10 +201,10 @@ public struct GroupRecord: Sendable {
         bytesPerSecondLimit = try row.decode("bytes_per_second")
         bytesPerSecondAllowed = try row.decode("rate_allowed")
         window = try row.decode("window_from", as: String?.self).map { from in
-            GroupWindow(from: from, to: try row.decode("window_to"), timeZone: try row.decode("window_zone"))
+            TimeWindow(from: from, to: try row.decode("window_to"), timeZone: try row.decode("window_zone"))
         }
         timetable = try row.decode("timetable")
-        deadlineAt = try row.decode("deadline_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        deadlineAt = try row.moment("deadline_at")
         deadlineAction = try row.decode("deadline_action")
         isOverdue = try row.decode("overdue")
         isPaused = try row.decode("is_paused")
@@ -200,8 +212,8 @@ public struct GroupRecord: Sendable {
         isRemoving = try row.decode("removing")
         isHeld = try row.decode("held")
         isWindowOpen = try row.decode("is_window_open")
-        windowOpensAt = try row.decode("window_opens_at", as: PostgresTimestamp?.self).map(Timestamp.init)
-        windowClosesAt = try row.decode("window_closes_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        windowOpensAt = try row.moment("window_opens_at")
+        windowClosesAt = try row.moment("window_closes_at")
         hasFlawedHours = try row.decode("flawed_hours")
         prerequisites = try PrerequisiteRecord.all(row)
         at = Timestamp(try row.decode("read_at"))

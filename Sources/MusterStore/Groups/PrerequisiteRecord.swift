@@ -8,7 +8,7 @@ public struct PrerequisiteRecord: Hashable, Sendable {
     /// The condition: how it must end.
     public let on: PrerequisiteCondition
     /// Whether it has met the condition once. This stays true, whatever happens to the group later.
-    public let isSatisfied: Bool
+    public var isSatisfied = false
     /// Its observed state.
     public let state: GroupState
 

@@ -7,7 +7,7 @@ extension Store {
     /// A deadline counts from now, whatever the former deadline was. A group that has finished gets its deadline when it is
     /// reopened.
     public func change(_ name: String, _ change: GroupChange) async throws -> GroupRecord {
-        try await checkZones(of: change.window.wish.value, timetable: change.timetable.wish.value)
+        try await checkZones(of: change.window.value, timetable: change.timetable.value)
         let id = try await groupID(name)
         // Work may become leasable after a larger limit, an open window or the loss of a prerequisite. The last may also
         // complete an empty group.
@@ -16,15 +16,15 @@ extension Store {
             if let prerequisites = change.prerequisites {
                 try await Self.setPrerequisites(prerequisites, of: id, named: name, on: connection)
             }
-            let cap = change.maxConnections.wish
-            let rate = change.bytesPerSecond.wish
-            let window = change.window.wish
-            let timetable = change.timetable.wish
-            let deadline = change.deadline.wish
+            let cap = change.maxConnections
+            let rate = change.bytesPerSecond
+            let window = change.window
+            let timetable = change.timetable
+            let deadline = change.deadline
             let limit = deadline.value?.milliseconds
-            let options = change.options.wish
-            let resolver = change.resolver.wish
-            let metadata = change.metadata.wish
+            let options = change.options
+            let resolver = change.resolver
+            let metadata = change.metadata
             _ = try await connection.query(
                 """
                 UPDATE groups
@@ -103,7 +103,7 @@ extension Store {
     }
 
     /// Refuses names of time zones that PostgreSQL doesn't know: every later query with such a name would fail.
-    func checkZones(of window: GroupWindow?, timetable: String?) async throws {
+    func checkZones(of window: TimeWindow?, timetable: String?) async throws {
         guard window != nil || timetable != nil else { return }
         let unknown = try await query(
             """

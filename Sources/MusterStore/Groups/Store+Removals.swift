@@ -97,7 +97,7 @@ extension Store {
     /// Begins a removal with files under the name of a group: deletes the results of earlier removals of that name, unless
     /// some of their files are still to be deleted.
     public func beginRemoval(of group: String) async throws {
-        _ = try await write("SELECT begin_removal(\(group))::text", waking: .nobody)
+        _ = try await write("SELECT begin_removal(\(group))::text", waking: [])
     }
 
     /// The results for the files removed under the name of a group; `nil` if no worker has reported any.
@@ -112,7 +112,7 @@ extension Store {
     public func dropRemovalOutcomes(olderThan age: Duration) async throws {
         _ = try await write(
             "DELETE FROM removed_files WHERE at < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms'",
-            waking: .nobody)
+            waking: [])
     }
 
     private func removals(_ group: String?, after: String?, limit: Int32) async throws -> [RemovalRecord] {

@@ -17,9 +17,9 @@ public enum TaskVerb: String, Sendable, CaseIterable {
 /// granted any more that the wish forbids. Every transaction moves `Policy.verbSlice` tasks. Verbs on keys are one
 /// transaction.
 extension Store {
-    /// How long a retry of a whole group may take. It is one transaction whatever the number of its tasks, because it is
-    /// refused as a whole if a destination is taken, and opens one generation.
-    static let retryLimit = Duration.seconds(600)
+    /// How long an addition, or a retry of a whole group, may take. Each is one transaction whatever the number of its tasks:
+    /// it is refused as a whole if a destination is taken, and opens one generation.
+    static let longLimit = Duration.seconds(600)
 
     /// The number of times in a row that a begun verb may find the group locked, for a second each, before it is left to
     /// the sweep.
@@ -135,7 +135,7 @@ extension Store {
             while true {
                 let rows = try await write(
                     "SELECT apply_verb(\(group), 'retry', \(keys)) AS count", waking: [.work, .events],
-                    deadline: .now + Self.retryLimit)
+                    limit: Self.longLimit)
                 if let count: Int64 = try rows[0].decode("count") { return count }
                 try await finishCancel(of: group)
             }

@@ -36,6 +36,7 @@ enum Schema {
         Script("chains", PackageResources.chains_sql),
         Script("chunks", PackageResources.chunks_sql),
         Script("claim", PackageResources.claim_sql),
+        Script("clock", PackageResources.clock_sql),
         Script("completion", PackageResources.completion_sql),
         Script("conditions", PackageResources.conditions_sql),
         Script("cuts", PackageResources.cuts_sql),

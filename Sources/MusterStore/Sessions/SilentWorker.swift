@@ -27,19 +27,21 @@ public struct SilentWorker: Hashable, Sendable {
                 \(isSilent) AS is_silent
             FROM sessions s WHERE s.expires_at > statement_timestamp()
         ), crews AS MATERIALIZED (
+            -- A sink that was refused when the session was opened is parked, and not one of its sinks.
             SELECT sink, count(*) AS reaching, count(*) FILTER (WHERE n.is_present) AS present,
                 -- What one that leaves, or is gone perhaps, has seen of its sink is no news.
                 count(*) FILTER (WHERE n.is_present AND sink = ANY (a.parked)) AS parked,
                 min((SELECT status ->> 'detail' FROM jsonb_array_elements(a.sink_status) AS status
                     WHERE status ->> 'name' = sink LIMIT 1)) FILTER (WHERE n.is_present AND sink = ANY (a.parked)) AS parked_detail,
                 bool_and(a.is_silent) FILTER (WHERE NOT a.draining) AS all_silent
-            FROM alive a CROSS JOIN LATERAL (SELECT NOT a.is_silent AND NOT a.draining AS is_present) AS n, unnest(a.sinks) AS sink
+            FROM alive a CROSS JOIN LATERAL (SELECT NOT a.is_silent AND NOT a.draining AS is_present) AS n,
+                LATERAL (SELECT unnest(a.sinks) UNION SELECT unnest(a.parked)) AS u (sink)
             GROUP BY sink
         ), silent AS MATERIALIZED (
             SELECT * FROM alive WHERE is_silent
         ), holders AS MATERIALIZED (
             SELECT held.group_id, array_agg(s.id) AS sessions
-            -- A question for each of them, by index: a join would read all leases, also where nobody is silent.
+            -- A question for each of them, by index: a join would read all leases, also where no worker is silent.
             FROM silent s CROSS JOIN LATERAL (
                 SELECT DISTINCT l.group_id FROM leases l WHERE l.session_id = s.id AND l.kind <> 'purge'
             ) AS held GROUP BY held.group_id
@@ -58,8 +60,8 @@ public struct SilentWorker: Hashable, Sendable {
                 coalesce(array_agg(few.expires_at ORDER BY few.seen_at, few.id), '{}') AS silent_until
             FROM (
                 SELECT s.* FROM silent s
-                WHERE crews.all_silent AND NOT s.draining AND g.sink = ANY (s.sinks) OR s.id = ANY (holders.sessions)
-                ORDER BY s.seen_at, s.id LIMIT \(GroupExplanationRecord.most)
+                WHERE crews.all_silent AND NOT s.draining AND g.sink = ANY (s.sinks || s.parked) OR s.id = ANY (holders.sessions)
+                ORDER BY s.seen_at, s.id LIMIT \(GroupSituation.most)
             ) AS few
         ) AS silence
         """

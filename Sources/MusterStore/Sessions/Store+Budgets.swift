@@ -41,7 +41,7 @@ extension Store {
     /// Whether there is a byte budget, or a session that still has a share of a former one. It is cheap and meant to be
     /// called once a second: syncs ask for nothing where there is no budget, and the shares of ended sessions are freed.
     public func hasBudgets() async throws -> Bool {
-        let isSo: Bool = try await write("SELECT has_budgets() AS is_so", waking: .nobody)[0].decode("is_so")
+        let isSo: Bool = try await write("SELECT has_budgets() AS is_so", waking: [])[0].decode("is_so")
         return isSo || policy.fleetRate != nil
     }
 
@@ -54,7 +54,7 @@ extension Store {
             """
             SELECT budget, offer FROM settle_budgets(\(session), \(sequence), \(policy.fleetRate), \(use.map(\.budget)),
                 \(use.map(\.bytes)), \(use.map(\.bytesPerSecond)), \(use.map(\.isShort)))
-            """, waking: .nobody
+            """, waking: []
         ).map(StoredShare.init)
     }
 

@@ -4,32 +4,32 @@ import MusterPostgres
 /// An origin as it is stored.
 public struct OriginRecord: Sendable {
     /// Scheme, host and port.
-    public let key: String
+    public var key: String
     /// Its own cap on connections, if it has one.
-    public let maxConnections: Int32?
+    public var maxConnections: Int32?
     /// The number of connections that it may have now. It is lower than the cap after a refusal, and grows with the time
     /// since (range contract, row 24).
-    public let allowedConnections: Int32
+    public var allowedConnections: Int32
     /// The number of connections that sessions have to it now (adr/0024).
-    public let connections: Int64
+    public var connections: Int64
     /// The present leases on it, and the bytes fetched under them.
-    public let inHand: LeasedBytes
+    public var inHand: LeasedBytes
     /// Nothing is leased on it before this time.
-    public let pausedUntil: Timestamp?
+    public var pausedUntil: Timestamp?
     /// Whether the origin asked for the pause itself. In that case one connection tries it sooner (row 25).
-    public let isTried: Bool
+    public var isTried: Bool
     /// When it last refused because of too many connections or requests at once.
-    public let limitedAt: Timestamp?
+    public var limitedAt: Timestamp?
     /// The whole seconds since then.
-    public let secondsSinceRefusal: Int64?
+    public var secondsSinceRefusal: Int64?
     /// Seconds for which it has refused connections and served nothing; `nil` while it serves.
-    public let secondsOut: Int64?
+    public var secondsOut: Int64?
     /// Why it may have fewer connections now than its cap; `nil` if it may have all of them.
-    public let limit: Limit?
+    public var limit: Limit?
     /// Recent speed in bytes per second.
-    public let bytesPerSecond: Int64
+    public var bytesPerSecond: Int64
     /// The fleet's byte budget for it, in bytes per second; `nil` for no limit.
-    public let bytesPerSecondLimit: Int64?
+    public var bytesPerSecondLimit: Int64?
 
     /// The last refusal of an origin that was, or may have been, for too much at once.
     public struct Limit: Sendable, Hashable {
@@ -37,12 +37,6 @@ public struct OriginRecord: Sendable {
         public let status: Int32?
         /// The whole seconds since then.
         public let seconds: Int64
-
-        /// A limit.
-        public init(status: Int32?, seconds: Int64) {
-            self.status = status
-            self.seconds = seconds
-        }
     }
 
     /// The sums over its leases, to be joined to `origins o`.
@@ -62,16 +56,19 @@ public struct OriginRecord: Sendable {
         bytes_per_second(o.rate_bytes, o.rate_at, 'epoch') AS rate, o.bytes_per_second AS rate_limit, u.*
         """
     }
+}
 
+extension OriginRecord {
+    /// A row with `columns`.
     init(_ row: PostgresRow) throws {
         key = try row.decode("key")
         maxConnections = try row.decode("max_connections")
         allowedConnections = try row.decode("allowed")
         connections = try row.decode("lanes")
         inHand = try LeasedBytes(row)
-        pausedUntil = try row.decode("paused_until", as: PostgresTimestamp?.self).map(Timestamp.init)
+        pausedUntil = try row.moment("paused_until")
         isTried = try row.decode("is_tried")
-        limitedAt = try row.decode("limited_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        limitedAt = try row.moment("limited_at")
         let seconds = try row.decode("limited_seconds", as: Int64?.self)
         let status = try row.decode("limited_with", as: Int32?.self)
         secondsSinceRefusal = seconds
@@ -100,15 +97,12 @@ extension Store {
         _ key: String, maxConnections: Change<Int32> = .keep, bytesPerSecond: Change<Int64> = .keep,
         pausedUntil: Change<Timestamp> = .keep
     ) async throws -> OriginRecord {
-        let rate = bytesPerSecond.wish
-        let cap = maxConnections.wish
-        let pause = pausedUntil.wish
-        let until = pause.value.map { PostgresTimestamp(microsecondsSinceEpoch: $0.microseconds) }
+        let until = pausedUntil.value.map { PostgresTimestamp(microsecondsSinceEpoch: $0.microseconds) }
         // Work may become leasable: a pause may have ended, or the cap may be larger.
         _ = try await write(
             """
-            SELECT change_origin(\(key), \(cap.isSet), \(cap.value), \(pause.isSet), \(until),
-                \(rate.isSet), \(rate.value))::text
+            SELECT change_origin(\(key), \(maxConnections.isSet), \(maxConnections.value), \(pausedUntil.isSet), \(until),
+                \(bytesPerSecond.isSet), \(bytesPerSecond.value))::text
             """, waking: .work)
         return try OriginRecord(
             try await query(
@@ -122,7 +116,7 @@ extension Store {
     /// sent something.
     @discardableResult
     public func foldOriginRates() async throws -> Int64 {
-        try await count("SELECT fold_origin_rates() AS count", waking: .nobody)
+        try await count("SELECT fold_origin_rates() AS count", waking: [])
     }
 
     /// Moves files of which nothing has come, and that wait at a paused origin, to another of their sources.

@@ -48,24 +48,27 @@ public struct OpenedSession: Sendable {
     public let marks: [String: String]
 }
 
+/// A sink that was added to a session.
+public struct AddedSink: Sendable {
+    /// The identity that its directory must have; `nil` as long as no worker has reached it.
+    public let mark: String?
+}
+
 /// What a sync says about its session.
 public struct SessionRenewal: Sendable {
     /// The session.
     public var session: SessionID
     /// The number of the sync.
     public var sequence: Int64
-    /// The sinks that are in trouble.
-    public var parkedSinks: [String]
-    /// The states of all sinks as a JSON array.
+    /// The states of all sinks as a JSON array. A sink in trouble has the field `parked`.
     public var sinkStatus: String
     /// Bytes received since the last sync.
     public var receivedBytes: Int64
 
     /// A renewal.
-    public init(session: SessionID, sequence: Int64, parkedSinks: [String], sinkStatus: String, receivedBytes: Int64) {
+    public init(session: SessionID, sequence: Int64, sinkStatus: String, receivedBytes: Int64) {
         self.session = session
         self.sequence = sequence
-        self.parkedSinks = parkedSinks
         self.sinkStatus = sinkStatus
         self.receivedBytes = receivedBytes
     }
@@ -111,6 +114,8 @@ public struct WorkerRecord: Sendable {
     public let seenAt: Timestamp
     /// Whether its syncs are overdue (`SilentWorker.isSilent`).
     public let isSilent: Bool
+    /// Whether another live process has the worker's name (`SharedName.isShared`).
+    public let sharesName: Bool
 }
 
 extension Store {
@@ -125,18 +130,51 @@ extension Store {
             SELECT session, expected, sink, other, begun FROM open_session(\(opening.worker), \(opening.version),
                 \(PostgresJSON(opening.labels)), \(opening.slots), \(opening.sinks), \(opening.sinks.map { opening.marks[$0] ?? "" }),
                 \(opening.replaced), \(opening.bytesPerSecond), \(opening.previous), \(timeToLive.milliseconds)::bigint * interval '1 ms')
-            """, waking: .nobody)
+            """, waking: [])
         guard let session: SessionID = try rows[0].decode("session") else {
             let sink: String = try rows[0].decode("sink")
-            if let group: String = try rows[0].decode("begun") {
-                throw Refusal.filesElsewhere(sink: sink, group: group)
-            }
-            throw Refusal.otherDirectory(sink: sink, worker: try rows[0].decode("other"))
+            throw try Self.refusal(
+                of: sink, rows[0], worker: opening.worker, place: opening.sinks.firstIndex(of: sink))
         }
         let expected: [String] = try rows[0].decode("expected")
         return OpenedSession(
             id: session,
             marks: Dictionary(zip(opening.sinks, expected).filter { !$1.isEmpty }) { first, _ in first })
+    }
+
+    /// Adds a sink to a live session that was opened without it. Returns `nil` if the session is over.
+    ///
+    /// - Parameters:
+    ///   - mark: the identity of the sink's directory, as stored in the directory itself; `nil` if it could not be read.
+    ///   - isReplaced: whether the directory replaces another one, by the operator's order.
+    /// - Throws: the refusals of `openSession`; `Refusal.tooManySinks` if the session has as many as it may have.
+    public func addSink(
+        _ sink: String, mark: String?, isReplaced: Bool, to session: SessionID
+    ) async throws -> AddedSink? {
+        let rows = try await write(
+            """
+            SELECT worker, crowded, expected, other, begun
+            FROM add_sink(\(session), \(sink), \(mark ?? ""), \(isReplaced), \(Int32(Limits.sinksPerWorker)))
+            """, waking: [])
+        guard let worker: String = try rows[0].decode("worker") else { return nil }
+        let isCrowded: Bool = try rows[0].decode("crowded")
+        if isCrowded { throw Refusal.tooManySinks }
+        let (other, group): (String?, String?) = (try rows[0].decode("other"), try rows[0].decode("begun"))
+        guard other == nil, group == nil else {
+            throw try Self.refusal(of: sink, rows[0], worker: worker, place: nil)
+        }
+        return AddedSink(mark: try rows[0].decode("expected"))
+    }
+
+    /// Why the directory that a worker has for a sink is refused, from the columns `other` and `begun`.
+    private static func refusal(
+        of sink: String, _ row: PostgresRow, worker: String, place: Int?
+    ) throws -> Refusal {
+        if let group: String = try row.decode("begun") {
+            return .filesElsewhere(sink: sink, group: group, place: place)
+        }
+        let other: String = try row.decode("other")
+        return .otherDirectory(sink: sink, worker: other, isNamesake: other == worker, place: place)
     }
 
     /// The database's UUID, which never changes. Files are marked with it as belonging to its tasks (adr/0014).
@@ -155,10 +193,9 @@ extension Store {
         let rows = try await write(
             """
             SELECT is_newest, is_draining, repaired, lost FROM sync_session(\(renewal.session), \(renewal.sequence),
-                \(timeToLive.milliseconds)::bigint * interval '1 ms', \(renewal.parkedSinks),
-                \(PostgresJSON(renewal.sinkStatus)), \(renewal.receivedBytes), \(settled), \(held.map(\.chunk)),
-                \(held.map(\.epoch)), \(policy.firstChunk), \(policy.deaths))
-            """, waking: .nobody)
+                \(timeToLive.milliseconds)::bigint * interval '1 ms', \(PostgresJSON(renewal.sinkStatus)),
+                \(renewal.receivedBytes), \(settled), \(held.map(\.chunk)), \(held.map(\.epoch)), \(policy.row))
+            """, waking: [])
         guard let row = rows.first else { return nil }
         let repaired: Int64 = try row.decode("repaired")
         if repaired > 0 { wake([.work, .events]) }
@@ -174,20 +211,19 @@ extension Store {
             """
             DELETE FROM revocations r USING unnest(\(revoked.map(\.sink)), \(revoked.map(\.session))) AS u (sink, session_id)
             WHERE r.sink = u.sink AND r.session_id = u.session_id
-            """, waking: .nobody)
+            """, waking: [])
     }
 
     /// Ends a session whose worker reports that all its writes have stopped and that it has removed its directories in
     /// sinks.
     public func closeSession(_ session: SessionID) async throws {
-        _ = try await write(
-            "SELECT close_session(\(session), \(policy.firstChunk), \(policy.deaths))::text", waking: [.work, .events])
+        _ = try await write("SELECT close_session(\(session), \(policy.row))::text", waking: [.work, .events])
     }
 
     /// Ends a session whose process is gone. The next sweep takes back its leases, and other workers revoke it. A sync that
     /// was under way does not renew it.
     public func expireSession(_ session: SessionID) async throws {
-        _ = try await write("UPDATE sessions SET expires_at = 'epoch' WHERE id = \(session)", waking: .nobody)
+        _ = try await write("UPDATE sessions SET expires_at = 'epoch' WHERE id = \(session)", waking: [])
     }
 
     /// Gives a new time to live to sessions that expired while no coordinator could renew them and that were not ended.
@@ -196,19 +232,19 @@ extension Store {
             """
             UPDATE sessions SET expires_at = statement_timestamp() + \(timeToLive.milliseconds)::bigint * interval '1 ms'
             WHERE expires_at < statement_timestamp() AND expires_at > 'epoch'
-            """, waking: .nobody)
+            """, waking: [])
     }
 
     /// Ends every session, for a coordinator that knows that no worker has outlived its start. This counts as a death of no
     /// chunk: chunks are not to blame.
     public func expireAllSessions() async throws {
-        _ = try await write("UPDATE sessions SET expires_at = 'epoch', killed = true", waking: .nobody)
+        _ = try await write("UPDATE sessions SET expires_at = 'epoch', killed = true", waking: [])
     }
 
     /// Asks every session of a worker to leave.
     public func drain(worker: String) async throws {
         let rows = try await write(
-            "UPDATE sessions SET draining = true WHERE worker = \(worker) RETURNING id", waking: .nobody)
+            "UPDATE sessions SET draining = true WHERE worker = \(worker) RETURNING id", waking: [])
         guard !rows.isEmpty else { throw Refusal.noSuchWorker(worker) }
     }
 
@@ -221,7 +257,7 @@ extension Store {
             """
             SELECT s.id, s.worker, s.version, s.labels::text AS labels, s.slots, s.sink_status::text AS sink_status, s.draining,
                 bytes_per_second(s.rate_bytes, s.rate_at, s.opened_at) AS rate, s.opened_at, s.seen_at,
-                \(SilentWorker.isSilent) AS is_silent, s.bytes_per_second, u.*
+                \(SilentWorker.isSilent) AS is_silent, \(SharedName.isShared) AS shares_name, s.bytes_per_second, u.*
             FROM sessions s CROSS JOIN \(LeasedBytes.sums(where: "l.session_id = s.id"))
             WHERE s.expires_at > statement_timestamp()
                 AND (\(after?.worker)::text IS NULL
@@ -236,7 +272,7 @@ extension Store {
                 inHand: try LeasedBytes(row), bytesPerSecond: try row.decode("rate"),
                 bytesPerSecondLimit: try row.decode("bytes_per_second"),
                 openedAt: Timestamp(try row.decode("opened_at")), seenAt: Timestamp(try row.decode("seen_at")),
-                isSilent: try row.decode("is_silent"))
+                isSilent: try row.decode("is_silent"), sharesName: try row.decode("shares_name"))
         }
     }
 }

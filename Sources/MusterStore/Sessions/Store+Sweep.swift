@@ -15,8 +15,7 @@ extension Store {
 
     /// Ends expired sessions and takes back their leases (I14).
     public func sweepSessions(limit: Int32 = 1_000) async throws -> Swept {
-        try await sweep(
-            "SELECT sessions, leases, stuck FROM sweep_sessions(\(limit), \(policy.firstChunk), \(policy.deaths))")
+        try await sweep("SELECT sessions, leases, stuck FROM sweep_sessions(\(limit), \(policy.row))")
     }
 
     /// Takes back leases that made no progress for `stall`, whatever their session's heartbeats say.
@@ -24,12 +23,12 @@ extension Store {
         try await sweep(
             """
             SELECT 0::bigint AS sessions, leases, stuck
-            FROM sweep_stalled(\(stall.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.firstChunk), \(policy.deaths))
+            FROM sweep_stalled(\(stall.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.row))
             """)
     }
 
     private func sweep(_ statement: SQL) async throws -> Swept {
-        let row = try await write(statement, waking: .nobody)[0]
+        let row = try await write(statement, waking: [])[0]
         let swept = Swept(
             sessions: try row.decode("sessions"), leases: try row.decode("leases"), stuck: try row.decode("stuck"))
         if swept.leases > 0 { wake([.work, .events]) }
@@ -42,10 +41,8 @@ extension Store {
     /// - Parameter age: the minimum age of such a lease, and the minimum time that it would still need.
     public func sweepSlow(olderThan age: Duration = .seconds(30), limit: Int32 = 100) async throws -> Int64 {
         try await count(
-            """
-            SELECT sweep_slow(\(age.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.firstChunk), \(policy.deaths))
-                AS count
-            """, waking: [.work, .events])
+            "SELECT sweep_slow(\(age.milliseconds)::bigint * interval '1 ms', \(limit), \(policy.row)) AS count",
+            waking: [.work, .events])
     }
 
     /// Tries whether a plain GET is faster at origins that send files slowly (range contract, "The ladder"). Returns the
@@ -57,6 +54,17 @@ extension Store {
             "SELECT try_slow_origins(\(age.milliseconds)::bigint * interval '1 ms') AS count", waking: .work)
     }
 
+    /// Moves what waits for a moment if the database's clock has stepped back by more than two seconds (F11): sessions, backoffs,
+    /// pauses of origins, deliveries.
+    ///
+    /// - Returns: the step; `nil` if there was none.
+    public func followClock() async throws -> Duration? {
+        let row = try await change("SELECT (extract(epoch FROM follow_clock()) * 1000)::bigint AS step")[0]
+        let step = try row.decode("step", as: Int64?.self).map(Duration.milliseconds)
+        if step != nil { wake([.work, .events]) }
+        return step
+    }
+
     /// Makes chunks leasable whose backoff is over. Returns their number.
     public func promoteDueChunks(limit: Int32 = 10_000) async throws -> Int64 {
         try await count("SELECT promote_due_chunks(\(limit)) AS count", waking: .work)
@@ -64,8 +72,7 @@ extension Store {
 
     /// Takes back the leases of groups that may not run now. Returns their number. It does not wait for locks of groups.
     public func recallLeases(limit: Int32 = 1_000) async throws -> Int64 {
-        try await count(
-            "SELECT recall_leases(\(limit), \(policy.firstChunk), \(policy.deaths)) AS count", waking: [.work, .events])
+        try await count("SELECT recall_leases(\(limit), \(policy.row)) AS count", waking: [.work, .events])
     }
 
     /// Unfinished groups that don't run because their hours can't be read, and the reason.
@@ -99,6 +106,6 @@ extension Store {
             DELETE FROM staged_tasks WHERE upload IN (
                 SELECT upload FROM staged_tasks GROUP BY upload
                 HAVING max(staged_at) < statement_timestamp() - \(age.milliseconds)::bigint * interval '1 ms')
-            """, waking: .nobody)
+            """, waking: [])
     }
 }

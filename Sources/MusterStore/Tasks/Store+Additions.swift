@@ -107,7 +107,7 @@ extension Store {
         guard upload.count > upload.held.count else { return upload }
         var upload = upload
         try await write(&upload)
-        _ = try await write("SELECT add_origins(\(upload.id))::text", waking: .nobody)
+        _ = try await write("SELECT add_origins(\(upload.id))::text", waking: [])
         return upload
     }
 
@@ -148,11 +148,11 @@ extension Store {
         try await writeHeld(of: upload, on: connection)
         let row: PostgresRow
         do {
-            row = try await connection.query(
+            row = try await query(
                 """
                 SELECT outcome, line, other_line, subject, url, other, added, existing
                 FROM add_tasks(\(group), \(upload.id), \(upload.count), \(firstChunk), \(reopening))
-                """, deadline: .now + .seconds(600))[0]
+                """, within: longLimit, on: connection)[0]
         } catch let error as PostgresError where error.constraint == "tasks_destination_unique" {
             // Another transaction's task took the destination between the check and the index.
             throw Refusal.destinationTaken(nil, line: nil, by: nil)

@@ -2,36 +2,38 @@ import MusterCore
 import MusterPostgres
 
 extension Store {
-    /// Why a task is not done. It takes a few cheap queries, whatever the size of the task's group.
-    public func explanation(of key: String, in group: String) async throws -> ExplanationRecord {
+    /// A task, and why it is not done. It takes a few cheap queries, whatever the size of the task's group.
+    public func explanation(
+        of key: String, in group: String
+    ) async throws -> (task: TaskRecord, situation: TaskSituation) {
         let id = try await groupID(group)
         guard let row = try await query(facts(of: key, in: id)).first else { throw Refusal.noSuchTask(key) }
         let task = try TaskRecord(row)
-        return ExplanationRecord(
-            task: task, isDoubtful: try row.decode("is_doubtful"), deadlineAt: task.deadlineAt,
-            chunks: ExplanationRecord.Chunks(
+        let at = Timestamp(try row.decode("moment"))
+        let leases = try await leases(of: task.id)
+        let (sources, origins) = try await self.sources(of: task)
+        let queue = try await queues(of: origins.isEmpty ? [] : [id])[id]
+        let work = try leases.map { try TaskWork($0) }
+        let situation = TaskSituation(
+            isDoubtful: try row.decode("is_doubtful"),
+            chunks: ChunkCounts(
                 done: try row.decode("chunks_done"), leased: try row.decode("chunks_leased"),
                 ready: try row.decode("chunks_ready"), waiting: try row.decode("chunks_waiting"),
-                parked: try row.decode("chunks_parked"), dueAt: try Self.moment("due_at", of: row),
-                awaited: try .init(row)),
-            group: ExplanationRecord.Group(
-                state: try row.decode("group_state"),
-                isPaused: try row.decode("group_desired") == "pause", maxConnections: try row.decode("group_cap"),
-                leases: try row.decode("group_leases")),
-            workers: ExplanationRecord.Workers(
-                reaching: try row.decode("reaching"), draining: try row.decode("leaving"),
-                freeSlots: try row.decode("free_slots")),
-            question: try Self.question(row), leases: try await leases(of: task.id),
-            sources: try await sources(of: task.id), attempts: try await attempts(of: task.id),
-            at: Timestamp(try row.decode("moment")))
+                parked: try row.decode("chunks_parked")),
+            dueAt: try row.moment("due_at"), awaited: try AwaitedTask(row),
+            groupConnections: try row.decode("group_connections"), workers: try WorkerCounts(row),
+            question: try Self.question(row, work: work, at: at), work: work,
+            shrinking: try leases.count { try $0.decode("is_asked") }, sources: sources, origins: origins,
+            urgent: queue?.urgent ?? [:],
+            attempts: try await attempts(of: task.id), at: at)
+        return (task, situation)
     }
 
     /// The task with the counts around it, in one row.
     private func facts(of key: String, in group: GroupID) -> SQL {
         """
-        SELECT \(taskColumns), \(TaskRecord.isDoubtful) AS is_doubtful, statement_timestamp() AS moment, g.state AS group_state,
-            g.desired AS group_desired, g.max_connections AS group_cap,
-            (SELECT count(*) FROM lanes_of(g.id)) AS group_leases,
+        SELECT \(taskColumns), \(TaskRecord.isDoubtful) AS is_doubtful, statement_timestamp() AS moment,
+            (SELECT count(*) FROM lanes_of(g.id)) AS group_connections,
             (SELECT count(*) FROM done_chunks d WHERE d.task_id = t.id AND d.version = t.version) AS chunks_done,
             (SELECT count(*) FROM leases l WHERE l.task_id = t.id AND l.kind IN ('fetch', 'finalize')) AS chunks_leased,
             EXISTS (SELECT 1 FROM leases l WHERE l.task_id = t.id AND l.kind = 'resolve') AS is_asking,
@@ -55,19 +57,24 @@ extension Store {
             SELECT count(*) AS reaching, count(*) FILTER (WHERE s.draining) AS leaving,
                 coalesce(sum(greatest(0, s.slots - (SELECT count(*) FROM leases l WHERE l.session_id = s.id)))
                     FILTER (WHERE NOT s.draining AND t.sink <> ALL (s.parked)), 0)::bigint AS free_slots
-            FROM sessions s WHERE t.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()
+            FROM sessions s WHERE t.sink = ANY (s.sinks || s.parked) AND s.expires_at > statement_timestamp()
         ) AS w
         WHERE t.group_id = \(group) AND t.key = \(key)
         """
     }
 
-    private static func question(_ row: PostgresRow) throws -> ExplanationRecord.Question? {
-        if try row.decode("is_asking") { return .leased }
+    private static func question(
+        _ row: PostgresRow, work: [TaskWork], at: Timestamp
+    ) throws -> TaskSituation.Question? {
+        if try row.decode("is_asking") {
+            let asking = work.first { $0.kind == .resolve }
+            return .asked(worker: asking?.worker ?? TaskWork.lost, since: asking?.since ?? at)
+        }
         guard try row.decode("question", as: String?.self) != nil else { return nil }
-        return try moment("question_at", of: row).map { .waiting(until: $0) } ?? .ready
+        return .due(try row.moment("question_at"))
     }
 
-    private func leases(of task: TaskID) async throws -> [ExplanationRecord.Lease] {
+    private func leases(of task: TaskID) async throws -> PostgresRows {
         try await query(
             """
             SELECT s.worker, l.kind, l.first, l.last, l.durable, o.url, l.granted_at,
@@ -79,41 +86,43 @@ extension Store {
                 AND l.kind IN ('fetch', 'resolve')
             WHERE l.task_id = \(task) AND l.kind <> 'purge' ORDER BY l.first, l.chunk_id LIMIT 1000
             """
-        ).map { row in
-            ExplanationRecord.Lease(
-                worker: try row.decode("worker"), kind: try row.decode("kind"),
-                start: try row.decode("first"), end: try row.decode("last"), durable: try row.decode("durable"),
-                source: try row.decode("url"), grantedAt: Timestamp(try row.decode("granted_at")),
-                isAskedToShrink: try row.decode("is_asked"),
-                silentSince: try Self.moment("seen", of: row), endsAt: try Self.moment("expires_at", of: row))
-        }
+        )
     }
 
-    private func sources(of task: TaskID) async throws -> [ExplanationRecord.Source] {
-        try await query(
+    /// The sources by ordinal, and the origins of those that chunks are ready to be fetched from.
+    private func sources(of task: TaskRecord) async throws -> ([TaskSource], [OriginRecord]) {
+        var sources: [TaskSource] = []
+        var origins: [OriginRecord] = []
+        let rows = try await query(
             """
-            SELECT s.ordinal, s.url, s.dead, s.differs_in IS NOT DISTINCT FROM t.version AS differs, s.failed, s.bytes,
+            SELECT s.url, s.dead, s.differs_in IS NOT DISTINCT FROM t.version AS differs, s.failed, s.bytes,
                 (s.bytes * 1000 / nullif(s.busy_ms, 0))::bigint AS speed, s.resolved_at,
-                (SELECT count(*) FROM ready_chunks c
-                    WHERE c.task_id = t.id AND c.kind = 'fetch' AND c.status = 'ready' AND c.source = s.ordinal) AS ready,
+                EXISTS (SELECT 1 FROM ready_chunks c
+                    WHERE c.task_id = t.id AND c.kind = 'fetch' AND c.status = 'ready' AND c.source = s.ordinal) AS is_ready,
                 \(OriginRecord.columns(cap: policy.connectionsPerOrigin))
             FROM sources s
             JOIN tasks t ON t.id = s.task_id
             JOIN origins o ON o.id = coalesce(s.fresh_origin_id, s.origin_id)
             CROSS JOIN \(OriginRecord.leases)
-            WHERE s.task_id = \(task) ORDER BY s.ordinal
+            WHERE s.task_id = \(task.id) ORDER BY s.ordinal
             """
-        ).map { row in
-            ExplanationRecord.Source(
-                ordinal: try row.decode("ordinal"), url: try row.decode("url"), origin: try OriginRecord(row),
-                state: try row.decode("dead") ? .failed : try row.decode("differs") ? .differs : .usable,
-                failures: try row.decode("failed"), bytes: try row.decode("bytes"),
-                bytesPerSecond: try row.decode("speed"), resolvedAt: try Self.moment("resolved_at", of: row),
-                readyChunks: try row.decode("ready"))
+        )
+        for row in rows {
+            let origin = try OriginRecord(row)
+            sources.append(
+                TaskSource(
+                    url: try row.decode("url"), origin: origin.key,
+                    state: try row.decode("dead") ? .failed : try row.decode("differs") ? .differs : .usable,
+                    failures: try row.decode("failed"), bytes: try row.decode("bytes"),
+                    bytesPerSecond: try row.decode("speed"), resolvedAt: try row.moment("resolved_at")))
+            if try row.decode("is_ready"), !origins.contains(where: { $0.key == origin.key }) { origins.append(origin) }
         }
+        // The bytes of each source are counted where there are several; a single source brought all bytes.
+        if sources.count == 1, task.reusedFrom == nil { sources[0].bytes = task.bytesDone }
+        return (sources, origins)
     }
 
-    private func attempts(of task: TaskID) async throws -> [ExplanationRecord.Attempt] {
+    private func attempts(of task: TaskID) async throws -> [TaskAttempt] {
         try await query(
             """
             SELECT a.at, a.worker, s.url, a.kind, a.status, a.detail, a.request_id, a.address, a.byte, a.outcome
@@ -121,21 +130,40 @@ extension Store {
             WHERE a.task_id = \(task) ORDER BY a.serial
             """
         ).map { row in
-            ExplanationRecord.Attempt(
+            TaskAttempt(
                 at: Timestamp(try row.decode("at")), worker: try row.decode("worker"), source: try row.decode("url"),
                 kind: try row.decode("kind"), status: try row.decode("status"), detail: try row.decode("detail"),
                 requestID: try row.decode("request_id"), address: try row.decode("address"),
                 offset: try row.decode("byte"), outcome: try row.decode("outcome"))
         }
     }
+}
 
-    /// Reads a time that may be NULL.
-    private static func moment(_ column: String, of row: PostgresRow) throws -> Timestamp? {
-        try row.decode(column, as: PostgresTimestamp?.self).map(Timestamp.init)
+extension TaskWork {
+    /// Stands for a worker whose session is over: its leases are about to be taken back.
+    fileprivate static let lost = "(gone)"
+
+    /// A lease.
+    fileprivate init(_ row: PostgresRow) throws {
+        let silentSince = try row.moment("seen")
+        self.init(
+            worker: try row.decode("worker", as: String?.self) ?? Self.lost, kind: try row.decode("kind"),
+            start: try row.decode("first"), end: try row.decode("last"), durable: try row.decode("durable"),
+            source: try row.decode("url"), since: Timestamp(try row.decode("granted_at")), silentSince: silentSince,
+            endsAt: silentSince == nil ? nil : try row.moment("expires_at"))
     }
 }
 
-extension ExplanationRecord.Chunks.Awaited {
+extension WorkerCounts {
+    /// The columns `reaching`, `leaving` and `free_slots`.
+    init(_ row: PostgresRow) throws {
+        reaching = try row.decode("reaching")
+        draining = try row.decode("leaving")
+        freeSlots = try row.decode("free_slots")
+    }
+}
+
+extension AwaitedTask {
     /// The task that the columns `awaited_group` and `awaited_key` name; `nil` if they are NULL.
     init?(_ row: PostgresRow) throws {
         guard let group = try row.decode("awaited_group", as: String?.self),

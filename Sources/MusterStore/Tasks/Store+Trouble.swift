@@ -1,24 +1,16 @@
 public import MusterCore
 import MusterPostgres
 
-/// Tasks in trouble: their last try failed, nothing has come since, and they are tried again.
-public struct TroubleRecord: Sendable, Hashable {
-    /// How their last try failed.
-    public let kind: FailureKind
-    /// How many there are.
-    public let tasks: Int64
-}
-
 extension Store {
     /// Counts a group's tasks in trouble by the kind of their last failure, the most frequent kind first. Looks only at the
     /// tasks with the newest failures, `Limits.troubles` at most, so that the cost doesn't grow with the group.
-    public func troubles(of group: GroupID) async throws -> [TroubleRecord] {
+    public func troubles(of group: GroupID) async throws -> [TaskTrouble] {
         try await query(
             """
             SELECT t.failure_kind, count(*) AS tasks FROM \(Self.failing(group)) AS t WHERE \(TaskRecord.isInTrouble)
             GROUP BY 1 ORDER BY 2 DESC, 1
             """
-        ).map { TroubleRecord(kind: try $0.decode("failure_kind"), tasks: try $0.decode("tasks")) }
+        ).map { TaskTrouble(kind: try $0.decode("failure_kind"), tasks: try $0.decode("tasks")) }
     }
 
     /// The tasks of a group that are in trouble, the latest failure first.
@@ -33,19 +25,19 @@ extension Store {
     }
 
     /// The tasks of a group whose last try found no room in the sink, and their number.
-    func roomless(in group: GroupID) async throws -> GroupExplanationRecord.Roomless {
+    func roomless(in group: GroupID) async throws -> GroupSituation.Roomless {
         let rows = try await query(
             """
             SELECT t.key, t.failure_kind, t.failure_status, t.failure_detail, count(*) OVER () AS tasks
             FROM \(Self.failing(group)) AS t WHERE \(TaskRecord.isInTrouble) AND t.failure_kind = \(FailureKind.noSpace.rawValue)
-            ORDER BY t.id LIMIT \(GroupExplanationRecord.namedFailures)
+            ORDER BY t.id LIMIT \(GroupSituation.namedFailures)
             """)
-        return GroupExplanationRecord.Roomless(
-            tasks: try rows.first?.decode("tasks") ?? 0, first: try rows.map(GroupExplanationRecord.Failure.init))
+        return GroupSituation.Roomless(
+            tasks: try rows.first?.decode("tasks") ?? 0, first: try rows.map(GroupSituation.Failure.init))
     }
 
     /// The most frequent failure, with its origin, of a group's tasks in trouble.
-    func retried(in group: GroupID) async throws -> GroupExplanationRecord.Retried? {
+    func retried(in group: GroupID) async throws -> GroupSituation.Retried? {
         try await query(
             """
             SELECT min(t.key) AS key, t.failure_kind, t.failure_status, max(t.failure_detail) AS failure_detail, o.key AS origin
@@ -56,8 +48,8 @@ extension Store {
             GROUP BY t.failure_kind, t.failure_status, o.key ORDER BY count(*) DESC, max(t.failure_at) DESC LIMIT 1
             """
         ).first.map {
-            GroupExplanationRecord.Retried(
-                failure: try GroupExplanationRecord.Failure($0), origin: try $0.decode("origin"))
+            GroupSituation.Retried(
+                failure: try GroupSituation.Failure($0), origin: try $0.decode("origin"))
         }
     }
 
@@ -71,7 +63,7 @@ extension Store {
     }
 }
 
-extension GroupExplanationRecord.Failure {
+extension GroupSituation.Failure {
     /// The failure of a task.
     init(_ row: PostgresRow) throws {
         self.init(

@@ -1,36 +1,6 @@
 public import MusterCore
 import MusterPostgres
 
-/// Why a task failed, or the last failure of a task that goes on.
-public struct TaskFailure: Sendable, Hashable {
-    /// The kind, one of a closed set.
-    public let kind: FailureKind
-    /// What was seen, in words.
-    public let detail: String
-    /// The time by the database's clock.
-    public let at: Timestamp
-    /// The status of the answer, if there was one.
-    public let status: Int32?
-    /// The URL of the source that failed, as given when the task was added.
-    public let source: String?
-    /// The origin's own name for the request.
-    public let requestID: String?
-}
-
-/// The next try of a task that goes on after a failure.
-public struct TaskRetry: Sendable, Hashable {
-    /// The number of the next try, or of the try under way, counted from 1. Progress restarts the count (I12).
-    public let number: Int32
-    /// The number of tries without progress after which the task fails; `nil` if it is not known beforehand, or if the task
-    /// never fails that way.
-    public let limit: Int32?
-    /// Seconds until the try is due; `nil` if it is under way, or starts as soon as there is room for it.
-    public let inSeconds: Int64?
-    /// Seconds for which the task is not given up, whatever the number of tries: no connection is made to an origin that
-    /// has served lately. `nil` if only the number of tries counts.
-    public let onForSeconds: Int64?
-}
-
 /// A task as it is stored, without its headers: only leases carry these.
 public struct TaskRecord: Sendable {
     /// Its identity.
@@ -228,10 +198,10 @@ public struct TaskRecord: Sendable {
                 requestID: try row.decode("failure_request"))
         }
         createdAt = Timestamp(try row.decode("created_at"))
-        startedAt = try row.decode("started_at", as: PostgresTimestamp?.self).map(Timestamp.init)
-        finishedAt = try row.decode("finished_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        startedAt = try row.moment("started_at")
+        finishedAt = try row.moment("finished_at")
         contentType = try row.decode("content_type")
-        deadlineAt = try row.decode("deadline_at", as: PostgresTimestamp?.self).map(Timestamp.init)
+        deadlineAt = try row.moment("deadline_at")
         optionNames = try row.decode("option_names")
         bytesPerSecond = try row.decode("rate")
         secondsAtLeast = try row.decode("seconds_at_least")
@@ -244,7 +214,7 @@ public struct TaskRecord: Sendable {
         let isGivenUp = failure?.kind.rule == .nextSource
         let limit = isGivenUp ? nil : try row.decode("retry_limit", as: Int32?.self)
         let sinceServed = try row.decode("ms_since_served", as: Int64?.self).map(Duration.milliseconds)
-        let longestLimit = FailureKind.longestLimit(status: failure?.status.map { Int($0) })
+        let longestLimit = FailureKind.longestLimit(status: failure?.status)
         let mayPass = sinceServed.map { $0 < longestLimit } ?? false
         retry = try row.decode("next_try", as: Int32?.self).map {
             let limit = mayPass && $0 >= limit ?? 0 ? nil : limit

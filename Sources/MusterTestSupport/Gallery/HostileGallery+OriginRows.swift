@@ -7,7 +7,7 @@ extension HostileGallery.Specification {
                 .always(.redirectChain(hops: .max, status: 302)).never(),
             Self(20, "redirects-to-a-file", "redirects to a file of this machine", size: size)
                 .always(.redirect(to: "file:///etc/passwd", status: 302)).never(),
-            Self(20, "redirects-to-ftp", "redirects to another protocol, where nobody is", size: size)
+            Self(20, "redirects-to-ftp", "redirects to another protocol, where no server is", size: size)
                 .always(.redirect(to: "ftp://127.0.0.1:1/a", status: 302)).never(),
             Self(20, "wants-its-cookie", "redirects until its cookie comes back", size: size)
                 .always(.redirectForCookie(name: "seen", value: "1", status: 302)).with(\.right, .either),

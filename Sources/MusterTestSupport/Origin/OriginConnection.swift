@@ -5,29 +5,9 @@ struct OriginConnection: ResponseWriter {
     let responder: OriginResponder
     let channel: any Channel
 
-    /// Serves requests until one side closes. Errors of a client's connection are left to the client.
+    /// Serves requests until one side closes.
     func serve(_ held: OriginFront.HTTP1Channel) async {
-        do {
-            try await held.connection.executeThenClose { inbound, _ in
-                var buffer = ByteBuffer()
-                var bytes = inbound.makeAsyncIterator()
-                while true {
-                    switch OriginRequest.parse(&buffer) {
-                    case .incomplete:
-                        guard var more = try await bytes.next() else { return }
-                        buffer.writeBuffer(&more)
-                    case .malformed:
-                        try await send(ByteBuffer(string: "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"))
-                        return
-                    case .request(let request):
-                        guard try await responder.answer(request, by: self) else { return }
-                    }
-                }
-            }
-        } catch {
-            // Expected: many tests break connections on purpose.
-            return
-        }
+        await held.serveRequests { request, _ in try await responder.answer(request, by: self) }
     }
 
     func sendHead(_ plan: ResponsePlan) async throws {

@@ -9,7 +9,7 @@ public import SystemPackage
 /// Everything that happens can be waited on: requests, bytes sent, and gates that hold a body back until a test opens them.
 public final class ScriptedOrigin: Sendable {
     /// The port.
-    public let port: Int
+    public var port: Int { service.port }
     /// Its transport.
     public let transport: Transport
     /// `http://127.0.0.1:<port>` or `https://127.0.0.1:<port>`, without a slash at the end.
@@ -19,7 +19,7 @@ public final class ScriptedOrigin: Sendable {
     /// The file of the authority that vouches for a ``TestCertificates/Identity/trusted`` origin; nil without TLS.
     public var caFile: FilePath? { certificates?.caFile }
     let state: Observed<State>
-    private let service: Task<Void, Never>
+    private let service: ScriptedService
 
     /// Starts an origin with files by path; a path begins with a slash.
     ///
@@ -44,57 +44,26 @@ public final class ScriptedOrigin: Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .bind(host: "127.0.0.1", port: 0) { front.accept($0) }
-        let service = Task {
-            do {
-                try await server.executeThenClose { connections in
-                    try await withThrowingDiscardingTaskGroup { group in
-                        for try await connection in connections {
-                            group.addTask { await connection.serve() }
-                        }
-                    }
-                }
-            } catch is CancellationError {
-                // Stopped.
-            } catch {
-                print("the scripted origin stopped listening: \(error)")
-            }
-            // Connections that were accepted, but that no task has begun to serve.
-            for channel in state.value.channels.values { ConnectionEnd.abort(channel) }
-        }
-        guard let port = server.channel.localAddress?.port else { throw NoAddress() }
-        return ScriptedOrigin(
-            port: port,
-            transport: transport,
-            certificates: certificates,
-            state: state,
-            service: service
-        )
+        let service = try ScriptedService(
+            "scripted origin", server,
+            end: {
+                // Connections that were accepted, but that no task has begun to serve.
+                for channel in state.value.channels.values { ConnectionEnd.abort(channel) }
+            }, serve: { await $0.serve() })
+        return ScriptedOrigin(transport: transport, certificates: certificates, state: state, service: service)
     }
 
-    /// The listener has no address.
-    public struct NoAddress: Error {}
-
     private init(
-        port: Int,
-        transport: Transport,
-        certificates: TestCertificates?,
-        state: Observed<State>,
-        service: Task<Void, Never>
+        transport: Transport, certificates: TestCertificates?, state: Observed<State>, service: ScriptedService
     ) {
-        self.port = port
         self.transport = transport
         self.certificates = certificates
         self.state = state
         self.service = service
     }
 
-    deinit { service.cancel() }
-
     /// Stops listening, drops all connections, and waits until that is done.
-    public func stop() async {
-        service.cancel()
-        await service.value
-    }
+    public func stop() async { await service.stop() }
 
     /// The URL of a path.
     public func url(_ path: String) -> String { url + path }

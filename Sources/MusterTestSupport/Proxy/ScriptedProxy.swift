@@ -47,7 +47,7 @@ public final class ScriptedProxy: Sendable {
     }
 
     /// The port.
-    public let port: Int
+    public var port: Int { service.port }
     /// `http://127.0.0.1:<port>`, without a slash at the end.
     public var url: String { "http://127.0.0.1:\(port)" }
     /// The same with the credentials in it.
@@ -55,7 +55,7 @@ public final class ScriptedProxy: Sendable {
         "http://\(credentials.user):\(credentials.password)@127.0.0.1:\(port)"
     }
     private let state: Observed<State>
-    private let service: Task<Void, Never>
+    private let service: ScriptedService
 
     /// Starts it.
     ///
@@ -74,39 +74,20 @@ public final class ScriptedProxy: Sendable {
                     try ProxyConnection.Side(wrapping: channel)
                 }
             }
-        let service = Task {
-            do {
-                try await server.executeThenClose { connections in
-                    try await withThrowingDiscardingTaskGroup { group in
-                        for try await connection in connections {
-                            state.update { $0.connections += 1 }
-                            group.addTask { await ProxyConnection(state: state).serve(connection) }
-                        }
-                    }
-                }
-            } catch is CancellationError {
-                // Stopped.
-            } catch {
-                print("the scripted proxy stopped listening: \(error)")
-            }
+        let service = try ScriptedService("scripted proxy", server) { connection in
+            state.update { $0.connections += 1 }
+            await ProxyConnection(state: state).serve(connection)
         }
-        guard let port = server.channel.localAddress?.port else { throw ScriptedOrigin.NoAddress() }
-        return ScriptedProxy(port: port, state: state, service: service)
+        return ScriptedProxy(state: state, service: service)
     }
 
-    private init(port: Int, state: Observed<State>, service: Task<Void, Never>) {
-        self.port = port
+    private init(state: Observed<State>, service: ScriptedService) {
         self.state = state
         self.service = service
     }
 
-    deinit { service.cancel() }
-
     /// Stops listening, drops all connections, and waits until that is done.
-    public func stop() async {
-        service.cancel()
-        await service.value
-    }
+    public func stop() async { await service.stop() }
 
     /// Adds a route.
     public func route(_ host: String, to port: Int) {

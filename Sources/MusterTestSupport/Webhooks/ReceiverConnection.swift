@@ -8,30 +8,12 @@ struct ReceiverConnection {
     let state: Observed<WebhookReceiver.State>
     let script: WebhookReceiver.Script
 
-    /// Serves requests until one side closes. Errors of the sender's connection are left to the sender.
+    /// Serves requests until one side closes.
     func serve(_ held: Channel) async {
-        do {
-            try await held.connection.executeThenClose { inbound, outbound in
-                var buffer = ByteBuffer()
-                var bytes = inbound.makeAsyncIterator()
-                while true {
-                    switch OriginRequest.parse(&buffer) {
-                    case .incomplete:
-                        guard var more = try await bytes.next() else { return }
-                        buffer.writeBuffer(&more)
-                    case .malformed:
-                        try await outbound.write(ByteBuffer(string: "HTTP/1.1 400 Bad Request\r\n\r\n"))
-                        return
-                    case .request(let request):
-                        let answer = note(request)
-                        defer { state.update { $0.running -= 1 } }
-                        guard try await give(answer, to: held.connection.channel, outbound) else { return }
-                    }
-                }
-            }
-        } catch {
-            // Expected: many tests break connections on purpose.
-            return
+        await held.serveRequests { request, outbound in
+            let answer = note(request)
+            defer { state.update { $0.running -= 1 } }
+            return try await give(answer, to: held.connection.channel, outbound)
         }
     }
 

@@ -63,9 +63,9 @@ public final class WebhookReceiver: Sendable {
     /// The loopback address.
     public let host: String
     /// The port.
-    public let port: Int
+    public var port: Int { service.port }
     private let state: Observed<State>
-    private let service: Task<Void, Never>
+    private let service: ScriptedService
 
     /// Starts a receiver, on a port of its choice unless a port is given. A receiver that will be started again listens
     /// on a loopback address of its own: on a shared address its port may be another server's by then.
@@ -78,39 +78,20 @@ public final class WebhookReceiver: Sendable {
             .bind(host: host, port: port) { channel in
                 channel.eventLoop.makeCompletedFuture { try ReceiverConnection.Channel(wrapping: channel) }
             }
-        let service = Task {
-            do {
-                try await server.executeThenClose { connections in
-                    try await withThrowingDiscardingTaskGroup { group in
-                        for try await connection in connections {
-                            group.addTask { await ReceiverConnection(state: state, script: script).serve(connection) }
-                        }
-                    }
-                }
-            } catch is CancellationError {
-                // Stopped.
-            } catch {
-                print("the webhook receiver stopped listening: \(error)")
-            }
+        let service = try ScriptedService("webhook receiver", server) { connection in
+            await ReceiverConnection(state: state, script: script).serve(connection)
         }
-        guard let port = server.channel.localAddress?.port else { throw ScriptedOrigin.NoAddress() }
-        return WebhookReceiver(host: host, port: port, state: state, service: service)
+        return WebhookReceiver(host: host, state: state, service: service)
     }
 
-    private init(host: String, port: Int, state: Observed<State>, service: Task<Void, Never>) {
+    private init(host: String, state: Observed<State>, service: ScriptedService) {
         self.host = host
-        self.port = port
         self.state = state
         self.service = service
     }
 
-    deinit { service.cancel() }
-
     /// Stops listening, drops all connections, and waits until that is done.
-    public func stop() async {
-        service.cancel()
-        await service.value
-    }
+    public func stop() async { await service.stop() }
 
     /// Where deliveries go.
     public var url: String { "http://\(host):\(port)/hook" }

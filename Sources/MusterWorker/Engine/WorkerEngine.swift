@@ -58,7 +58,7 @@ struct WorkerEngine: Sendable {
         for station in stations {
             let found = await station.probe()
             if case .trouble(let trouble) = found { log(.sinkParked(station.name, trouble)) }
-            sinks.append(status(of: station.name, found))
+            sinks.append(SinkStatus(station.name, found))
         }
         let machine = WorkerMachine(
             MachineConfiguration(
@@ -99,14 +99,6 @@ struct WorkerEngine: Sendable {
                 }
                 before[station.name] = since
             }
-        }
-    }
-
-    private func status(of name: String, _ result: ProbeResult) -> SinkStatus {
-        switch result {
-        case .well(let freeBytes): SinkStatus(name: name, freeBytes: freeBytes)
-        case .trouble(let trouble): SinkStatus(name: name, parked: trouble.kind, detail: trouble.detail)
-        case .sessionEnded: SinkStatus(name: name, parked: .storage, detail: "the session is over there")
         }
     }
 
@@ -163,7 +155,7 @@ struct WorkerEngine: Sendable {
     ) -> MachineInput? {
         switch effect {
         case .openSession(let request):
-            group.addTask { if let input = await open(request, inbox) { inbox.yield(.input(input)) } }
+            group.addTask { if let input = await opener(inbox).open(request) { inbox.yield(.input(input)) } }
         case .sync(let session, let request):
             group.addTask { if let input = await sync(session, request, context) { inbox.yield(.input(input)) } }
         case .closeSession(let session):
@@ -194,7 +186,7 @@ struct WorkerEngine: Sendable {
         case .probe(let name):
             group.addTask {
                 guard let station = context.station(name) else { return }
-                inbox.yield(.input(.sinkProbed(name, await station.probe())))
+                inbox.yield(.input(.sinkProbed(name, await opener(inbox).probe(station))))
             }
         case .log(let note): log(note)
         // Answer at once: the job may end in a moment, and the machine must know the new end of the chunk before that.
@@ -215,39 +207,11 @@ struct WorkerEngine: Sendable {
 }
 
 extension WorkerEngine {
-    private func open(_ request: SessionRequest, _ inbox: Inbox) async -> MachineInput? {
-        var request = request
-        let marks = stations.compactMap { station in station.mark.map { (station.name, $0) } }
-        if !marks.isEmpty { request.marks = Dictionary(uniqueKeysWithValues: marks) }
-        let replaced = configuration.sinks.filter { $0.identity == .replaced }.map(\.name)
-        if !replaced.isEmpty { request.replaced = replaced }
-        do {
-            let document = try await client.openSession(request)
-            return .sessionOpened(document, sinks: await begin(document, inbox))
-        } catch {
-            return CallFailure(error).map { .sessionRefused($0) }
-        }
-    }
-
-    /// Begins the session in every sink, before any work in these sinks is leased to it.
-    private func begin(_ document: SessionDocument, _ inbox: Inbox) async -> [SinkStatus] {
-        guard let session = document.installation.flatMap({ SinkSession(installation: $0, session: document.id) })
-        else {
-            let detail = "the coordinator does not say of which database the session is"
-            return stations.map { SinkStatus(name: $0.name, parked: .storage, detail: detail) }
-        }
-        return await withTaskGroup(of: SinkStatus.self) { group in
-            for station in stations {
-                group.addTask {
-                    let mark = document.marks?[station.name]
-                    let found = await station.begin(session, mark: mark) {
-                        inbox.yield(.input(.sinkProbed(station.name, $0)))
-                    }
-                    return status(of: station.name, found)
-                }
-            }
-            return await group.reduce(into: []) { $0.append($1) }
-        }
+    /// Opens sessions; what comes late goes to the inbox.
+    private func opener(_ inbox: Inbox) -> SessionOpener {
+        SessionOpener(
+            configuration: configuration, client: client, stations: stations,
+            late: { name, result in inbox.yield(.input(.sinkProbed(name, result))) })
     }
 
     /// Ends the session in every sink. Returns `true` if no other session has to revoke it.
@@ -314,8 +278,8 @@ extension CallFailure {
             case .sessionNotFound: self = .sessionGone
             case .databaseUnavailable, .stopping, .busy: self = .unreachable
             case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .foreignHost, .foreignOrigin,
-                .unsupportedMediaType, .groupNotFound, .taskNotFound, .workerNotFound, .subscriptionNotFound,
-                .deliveryNotFound, .consumerNotFound, .notFound, .methodNotAllowed, .groupExists,
+                .unsupportedMediaType, .expectationFailed, .groupNotFound, .taskNotFound, .workerNotFound,
+                .subscriptionNotFound, .deliveryNotFound, .consumerNotFound, .notFound, .methodNotAllowed, .groupExists,
                 .subscriptionExists, .groupSealed, .groupFinished, .destinationTaken, .conflict, .eventsGone, .otherLog,
                 .internal:
                 let help =

@@ -323,7 +323,7 @@ extension SinkDirectory {
     /// What stands at a path below the sink, without following links; `nil` for nothing, and for what can't be a path. Blocks.
     fileprivate func standingFile(at path: String) throws(StorageError) -> FileStatus? {
         guard let path = try? DestinationPath(validating: path), !root.isFree(path.string) else { return nil }
-        var walk = SinkWalk(self)
+        var walk = SinkWalk(self, isLooking: true)
         do throws(StorageError) {
             guard let place = try walk.place(of: path, making: false) else { return nil }
             do throws(SystemError) {

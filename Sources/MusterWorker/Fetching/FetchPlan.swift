@@ -1,6 +1,7 @@
 import MusterAPI
 import MusterCore
 import MusterCurl
+import MusterSystem
 
 /// What a fetch lease asks for next, and what the answers so far have settled: the decisions of a fetch without its I/O.
 struct FetchPlan: Sendable {
@@ -320,8 +321,7 @@ struct FetchPlan: Sendable {
 
     /// The pause before another read: two reads that differ may be due to an outage, or to too much at once, which passes.
     var pauseBeforeReading: Duration {
-        guard let count = unproven?.count, count > 1 else { return .zero }
-        return min(.milliseconds(250) * (1 << (count - 2)), .seconds(2))
+        Backoff(first: .milliseconds(250), longest: .seconds(2), jitter: 0).bound(failures: (unproven?.count ?? 0) - 1)
     }
 
     /// The source is asked plainly from now on, within this lease.

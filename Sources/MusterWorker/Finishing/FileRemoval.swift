@@ -10,7 +10,7 @@ struct FileRemoval {
     private let parts: Directory
     /// The session's own directory; files are moved from their paths only into it (adr/0017).
     private let own: Directory
-    private var walk: SinkWalk
+    private(set) var walk: SinkWalk
     /// Directories that files were moved out of, each once: many files share few directories.
     private var touched: [ObjectIdentifier: Directory] = [:]
 
@@ -22,7 +22,7 @@ struct FileRemoval {
         } catch {
             throw error.inSink("opening the parts of \(sink.path)")
         }
-        walk = SinkWalk(sink)
+        walk = SinkWalk(sink, isLooking: true)
     }
 
     /// Deletes the file of a task at its path. If no report said which of the numbered names the file has, also checks
@@ -33,7 +33,7 @@ struct FileRemoval {
         if walk.isFull {
             try synchronize()
             touched = [:]
-            walk.forget()
+            walk.startOver()
         }
         for number in 1...(file.size == nil ? 1 + Placement.numberedNames : 1) {
             guard let path = number == 1 ? file.path : file.path.numbered(number) else { return nil }

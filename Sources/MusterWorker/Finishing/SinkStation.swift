@@ -27,6 +27,7 @@ final class SinkStation: Sendable {
     private let finalizing: BlockingPool
     private let path: String
     private let identity: SinkConfiguration.Identity
+    private let directories: Int
     private let gate: TrustGate
     private let state = Mutex(State())
 
@@ -37,6 +38,14 @@ final class SinkStation: Sendable {
         var mark: String?
         /// The equipment, once the session has begun in the sink.
         var equipment: Equipment?
+        /// The session that was opened without the sink, in place of one that the sink is used for.
+        var absence: Absence?
+    }
+
+    /// A session that was opened without the sink, and why.
+    struct Absence: Hashable, Sendable {
+        let session: SinkSession
+        let trouble: SinkTrouble
     }
 
     private let found = Mutex<String?>(nil)
@@ -62,11 +71,17 @@ final class SinkStation: Sendable {
     }
 
     /// A station for a sink that was not probed yet. Throws when the system has no threads for it.
-    init(_ configuration: SinkConfiguration, gate: TrustGate) throws(BlockingPool.Refusal) {
+    ///
+    /// - Parameter directories: how many directories a batch may hold open.
+    init(
+        _ configuration: SinkConfiguration, gate: TrustGate,
+        directories: Int = DescriptorLimit.directories(of: DescriptorLimit.current)
+    ) throws(BlockingPool.Refusal) {
         name = configuration.name
         path = configuration.path
         identity = configuration.identity
         self.gate = gate
+        self.directories = directories
         pool = try BlockingPool(threads: 4)
         // Long verifications must not hold up the syncs of running transfers.
         finalizing = try BlockingPool(threads: 2)
@@ -76,6 +91,40 @@ final class SinkStation: Sendable {
     /// The equipment of the current session; `nil` until that has begun here. A job takes it once, when it is created:
     /// the equipment of a later session must never serve a lease of an earlier one (adr/0017).
     var equipment: Equipment? { state.withLock { $0.equipment } }
+
+    /// The session that was opened without the sink; `nil` if there is none.
+    var absence: Absence? { state.withLock { $0.absence } }
+
+    /// Stops serving the session that is over. Until there is another, probes only look at the sink, and read its mark anew.
+    func leave() { state.withLock { $0 = State() } }
+
+    /// Keeps the sink out of a session that was opened without it. Probes do as after `leave`.
+    func stayOut(of session: SinkSession, _ trouble: SinkTrouble) {
+        state.withLock { $0 = State(absence: Absence(session: session, trouble: trouble)) }
+    }
+
+    /// Notes why the sink is still kept out of a session, unless there is another session by now.
+    func renewAbsence(from session: SinkSession, _ trouble: SinkTrouble) {
+        state.withLock { state in
+            guard state.absence?.session == session else { return }
+            state.absence = Absence(session: session, trouble: trouble)
+        }
+    }
+
+    /// Begins a session here that was opened without the sink and has it now. Otherwise like `begin`.
+    func join(
+        _ session: SinkSession,
+        mark: String?,
+        late: @escaping @Sendable (ProbeResult) -> Void = { _ in }
+    ) async -> ProbeResult {
+        let isCurrent = state.withLock { state in
+            guard state.absence?.session == session else { return false }
+            state = State(session: session, mark: mark)
+            return true
+        }
+        guard isCurrent else { return Self.superseded }
+        return await beginNow(session, late)
+    }
 
     /// Makes the sink serve a new session, and begins the session here before any work is leased to it. A sink that does
     /// not answer soon counts as in trouble and delays nothing else.
@@ -91,6 +140,16 @@ final class SinkStation: Sendable {
         late: @escaping @Sendable (ProbeResult) -> Void = { _ in }
     ) async -> ProbeResult {
         state.withLock { $0 = State(session: session, mark: mark) }
+        return await beginNow(session, late)
+    }
+
+    /// The result for a session that is not the newest.
+    private static let superseded = ProbeResult.trouble(
+        SinkTrouble(kind: .storage, detail: "a new session has yet to begin here"))
+
+    private func beginNow(
+        _ session: SinkSession, _ late: @escaping @Sendable (ProbeResult) -> Void
+    ) async -> ProbeResult {
         let (results, answer) = AsyncStream.makeStream(of: ProbeResult.self)
         let refusal = pool.submit { [self] in
             let result = probeNow()
@@ -100,7 +159,7 @@ final class SinkStation: Sendable {
         let trouble = ProbeResult.trouble(
             SinkTrouble(kind: .storage, detail: refusal.map { "no thread for it: \($0)" } ?? "it has not answered yet"))
         guard refusal == nil else { return trouble }
-        return await withTaskGroup(of: ProbeResult?.self) { group in
+        let found: ProbeResult? = await withTaskGroup(of: ProbeResult?.self) { group in
             group.addTask {
                 for await result in results { return result }
                 return nil
@@ -110,9 +169,11 @@ final class SinkStation: Sendable {
                 return nil
             }
             defer { group.cancelAll() }
-            let first = await group.next() ?? nil
-            return first ?? trouble
+            return await group.next() ?? nil
         }
+        // As in `probe`: another session may have been set meanwhile, or none.
+        guard state.withLock({ $0.session }) == session else { return Self.superseded }
+        return found ?? trouble
     }
 
     /// Checks whether the sink can be used, and begins the session there if that has not succeeded yet. Returns the sink's state.
@@ -121,9 +182,7 @@ final class SinkStation: Sendable {
         do {
             let result = try await pool.run { [self] in probeNow() }
             // The result says nothing about a session that was set meanwhile: that one may not have begun here.
-            guard state.withLock({ $0.session }) == session else {
-                return .trouble(SinkTrouble(kind: .storage, detail: "a new session has yet to begin here"))
-            }
+            guard state.withLock({ $0.session }) == session else { return Self.superseded }
             return result
         } catch {
             return .trouble(SinkTrouble(kind: .storage, detail: "no thread for it: \(error)"))
@@ -158,7 +217,7 @@ final class SinkStation: Sendable {
             }
             let directory = try SinkDirectory(
                 name: name, path: path, session: session, mark: now.mark,
-                kept: identity.keptBytes)
+                kept: identity.keptBytes, directories: directories)
             open(directory)
             let free = try? directory.freeBytes()
             // The session has begun and can delete files. If space is short, a probe shows whether it can also write.

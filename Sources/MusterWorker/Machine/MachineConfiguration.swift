@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterSystem
 
 /// The settings of the machine, with every time span and bound that it keeps.
 struct MachineConfiguration: Sendable {
@@ -19,9 +20,12 @@ struct MachineConfiguration: Sendable {
     var longPoll: Duration = Limits.longPoll
 
     /// The wait between attempts to reach a coordinator: short, since trust runs out meanwhile.
-    var reconnect = Backoff(base: .milliseconds(200), maximum: .seconds(3))
-    /// The wait between probes of a parked sink: freed room is noticed within ten seconds.
-    var probing = Backoff(base: .seconds(4), maximum: .seconds(10))
+    var reconnect = Backoff(first: .milliseconds(200), longest: .seconds(3), jitter: 1)
+    /// How often the reason of a refusal is logged while it lasts.
+    var refusalReminder: Duration = .seconds(60)
+    /// The wait between probes of a parked sink: freed room is noticed within ten seconds. A probe never comes at once, and workers don't
+    /// probe at the same time.
+    var probing = Backoff(first: .seconds(4), longest: .seconds(10), jitter: 0.5)
     /// How long a plain progress report may wait for other reports (I16 bounds what this can cost).
     var progressDelay: Duration = .seconds(1)
     /// How often a worker that has shares of byte budgets syncs at least: what it uses decides about the next shares.
@@ -40,9 +44,7 @@ struct MachineConfiguration: Sendable {
     var sinkWatch: Duration = .seconds(60)
     /// How long a call to a sink may hang before the session is given up, so that other sessions get its leases. The time doubles each time, so that a very
     /// slow sink makes progress in the end.
-    var hangPatience: Duration = .seconds(30)
-    /// How often that time doubles, at most.
-    var hangDoublings = 3
+    var hangPatience = Backoff(first: .seconds(30), longest: .seconds(240), jitter: 0)
     /// How long a drain lets finalizations run.
     var drainPatience: Duration = .seconds(5)
     /// When a drain aborts the jobs that still run.

@@ -50,7 +50,8 @@ enum MachineNote: Sendable, Hashable {
     case sessionOpened(SessionID)
     /// The session is over, although this worker did not end it.
     case sessionLost(SessionID)
-    /// A coordinator can't be reached; said once per outage.
+    /// No coordinator can be reached, which is said once per outage; or one refuses this worker, which is said when the reason is
+    /// new, and from time to time while it lasts.
     case unreachable(CallFailure)
     /// Coordinators answer again.
     case reachable

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterSystem
 
 extension WorkerMachine {
     /// When a session may be asked for.
@@ -47,13 +48,13 @@ extension WorkerMachine {
         session = .open(OpenSession(id: document.id, opened: now, trust: trust, lastSent: requested))
         effects.append(.trust(until: trust.end))
         effects.append(.log(.sessionOpened(document.id)))
-        hasToldOutage = false
+        forgetOutage()
     }
 
     /// No session was opened: asks again later, with a growing backoff.
     mutating func missSession(_ failure: CallFailure, _ now: Int64) {
         guard case .opening(_, let failures) = session else { return }
-        tellOutage(failure)
+        tellOutage(failure, now)
         let delay = configuration.reconnect.delay(failures: failures + 1, random: jitter())
         session = .absent(retryAt: now + max(1, delay.wholeNanoseconds), failures: failures + 1)
     }
@@ -93,11 +94,26 @@ extension WorkerMachine {
         }
     }
 
-    /// Logs an outage once.
-    mutating func tellOutage(_ failure: CallFailure) {
-        guard !hasToldOutage else { return }
-        hasToldOutage = true
+    /// Logs once per outage that no coordinator can be reached. Logs each reason of a refusal when it is new, and from time to time
+    /// while it lasts, whatever else was logged: an operator can do something about it.
+    mutating func tellOutage(_ failure: CallFailure, _ now: Int64) {
+        switch failure {
+        case .unreachable, .sessionGone:
+            guard !hasToldOutage else { return }
+            hasToldOutage = true
+        case .refused(let reason):
+            let span = configuration.refusalReminder.wholeNanoseconds
+            toldRefusals = toldRefusals.filter { now - $0.value < span }
+            guard toldRefusals[reason] == nil else { return }
+            toldRefusals[reason] = now
+        }
         effects.append(.log(.unreachable(failure)))
+    }
+
+    /// A coordinator serves this worker: what is refused from now on is news.
+    mutating func forgetOutage() {
+        hasToldOutage = false
+        toldRefusals = [:]
     }
 
     /// Stops waiting for an answer.

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterSystem
 
 extension WorkerMachine {
     /// When the next sink is tried or checked.
@@ -106,18 +107,15 @@ extension WorkerMachine {
         guard let index = sinks.firstIndex(where: { $0.name == name }), case .open(let open) = session,
             open.opened <= since, leases.names.contains(where: { leases[$0]?.sink == name })
         else { return }
-        let doublings = min(sinks[index].hangs, configuration.hangDoublings)
-        guard now - since >= configuration.hangPatience.wholeNanoseconds << doublings else { return }
+        let patience = configuration.hangPatience.bound(failures: sinks[index].hangs + 1)
+        guard now - since >= patience.wholeNanoseconds else { return }
         sinks[index].hangs += 1
         loseSession(now)
     }
 
     private mutating func setParked(_ index: Int, _ trouble: SinkTrouble, probes: Int, _ now: Int64) {
-        // Half of the backoff is fixed and half is random: a probe never comes at once, and workers don't probe at the
-        // same time.
-        let bound = configuration.probing.delay(failures: probes + 1, random: 1).wholeNanoseconds
-        let delay = bound / 2 + Int64(Double(bound / 2) * jitter())
-        sinks[index].health = .parked(trouble, probes: probes, probeAt: now + max(1, delay))
+        let delay = configuration.probing.delay(failures: probes + 1, random: jitter())
+        sinks[index].health = .parked(trouble, probes: probes, probeAt: now + max(1, delay.wholeNanoseconds))
     }
 
     /// Has a sync sent at once, although no report calls for it.

@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterSystem
 
 extension WorkerMachine {
     /// When the next sync, or the end of the patience with a superseded poll, is due.
@@ -94,7 +95,7 @@ extension WorkerMachine {
         if open.failures > 0 { effects.append(.log(.reachable)) }
         open.failures = 0
         open.notBefore = .min
-        hasToldOutage = false
+        forgetOutage()
         // A lease that is being stopped is named in every answer, and is no news.
         let newlyLost = answer.lost.filter { leases[$0]?.isStopping == false }
         let isEmpty = answer.leases.isEmpty && newlyLost.isEmpty && !answer.drain
@@ -140,7 +141,7 @@ extension WorkerMachine {
             session = .open(open)
             return loseSession(now)
         }
-        tellOutage(failure)
+        tellOutage(failure, now)
         open.failures += 1
         let delay = configuration.reconnect.delay(failures: open.failures, random: jitter())
         open.notBefore = now + max(1, delay.wholeNanoseconds)

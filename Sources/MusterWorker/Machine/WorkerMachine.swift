@@ -28,8 +28,10 @@ struct WorkerMachine: Sendable {
     var meanTime: Int64?
     /// The recent mean time until a prompt sync was answered, in nanoseconds; `nil` before the first answer.
     var roundTrip: Int64?
-    /// Whether the present outage was logged.
+    /// Whether it was logged that no coordinator can be reached, in the present outage.
     var hasToldOutage = false
+    /// The reasons for which coordinators have refused this worker since one served it last, with when each was last logged.
+    var toldRefusals: [String: Int64] = [:]
     /// The effects of the step so far.
     var effects: [MachineEffect] = []
 

@@ -1,5 +1,6 @@
 import CLibisal
 import Glibc
+import MusterSystem
 
 /// The identity of a file, whatever its name: the device and the inode.
 struct FileIdentity: Hashable, Sendable {
@@ -84,14 +85,22 @@ final class Descriptor: Sendable {
         close(number)
     }
 
-    /// Opens something. If the process or the system has no descriptor left, tries again for a second at the most: other
-    /// descriptors are closed all the time. Blocks.
-    static func patiently(_ open: () -> Int32) throws(SystemError) -> Int32 {
+    /// Opens something. If the process or the system has no descriptor left, or only those that are for system
+    /// libraries, tries again for a second at the most: other descriptors are closed all the time. Blocks.
+    ///
+    /// - Parameters:
+    ///   - undo: called after a descriptor for system libraries was closed again.
+    ///   - limit: how many descriptors the process may have open.
+    static func patiently(
+        _ open: () -> Int32, undo: () -> Void = {}, limit: Int? = OpenDescriptors.limit
+    ) throws(SystemError) -> Int32 {
         var waits = 50
         while true {
-            let number = open()
+            let opened = open()
+            let number = OpenDescriptors.sparing(opened, limit: limit)
             if number >= 0 { return number }
             let error = SystemError.last
+            if opened >= 0 { undo() }
             guard error.isLackOfDescriptors, waits > 0 else { throw error }
             waits -= 1
             usleep(20_000)

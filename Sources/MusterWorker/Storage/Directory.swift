@@ -66,7 +66,12 @@ final class Directory: Sendable {
             }
         let number: Int32
         do {
-            number = try Descriptor.patiently { descriptor.with { openat($0, name, flags, 0o644) } }
+            number = try Descriptor.patiently {
+                descriptor.with { openat($0, name, flags, 0o644) }
+            } undo: {
+                // The next try makes the file once more.
+                if creation == .always { descriptor.with { _ = unlinkat($0, name, 0) } }
+            }
         } catch {
             throw making(error)
         }

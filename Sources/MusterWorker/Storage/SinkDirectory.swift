@@ -25,6 +25,9 @@ final class SinkDirectory: Sendable {
     /// The room of the file system that is kept for the database beside the sink.
     let keptRoom: KeptRoom
 
+    /// How many directories a batch of placements or deletions may hold open.
+    let directories: Int
+
     /// The bytes that a probe writes: a sink with less free room is full.
     static let probeBytes: Int64 = 4_096
 
@@ -51,8 +54,13 @@ final class SinkDirectory: Sendable {
     ///   - mark: the mark that the directory must have (adr/0034); nothing is made in another directory. `nil` if no
     ///     other directory can be meant.
     ///   - kept: how many bytes of room are kept for the database.
-    init(name: String, path: String, session: SinkSession, mark: String?, kept: Int64 = 0) throws(StorageError) {
+    ///   - directories: how many directories a batch may hold open.
+    init(
+        name: String, path: String, session: SinkSession, mark: String?, kept: Int64 = 0,
+        directories: Int = DescriptorLimit.directories(of: DescriptorLimit.current)
+    ) throws(StorageError) {
         keptRoom = KeptRoom(bytes: kept)
+        self.directories = directories
         self.name = name
         self.path = path
         self.session = session

@@ -1,17 +1,27 @@
 import Glibc
+import MusterSystem
 
 /// How many files and connections this process may have open at once.
 public enum DescriptorLimit {
     /// More than any part of Muster needs. Some systems allow a billion, and child processes may loop over every possible
     /// descriptor.
     private static let most: rlim_t = 65_536
-    /// Descriptors that threads, loops, the log, the calls to coordinators and, in `get`, the coordinator itself need.
-    private static let reserved = 96
+    /// Descriptors that threads, loops, the log, the calls to coordinators and, in `get`, the coordinator itself need, and
+    /// those that are left to system libraries.
+    private static let reserved = 96 + OpenDescriptors.spare
+    /// What a transfer needs: a connection, perhaps an idle connection, a part file, and the files of earlier transfers
+    /// that are not durable yet.
+    private static let perTransfer = 2 + MachineConfiguration.jobsPerSlot
+    /// What a sink needs besides the directories of tasks' paths: its own directories, and what wakes its threads.
+    private static let perSink = 8
+    /// With fewer directories, a batch could hold more than twice as many as it may (`SinkWalk`).
+    private static let fewestDirectories = 2
 
     /// Raises the soft limit to the hard one, at most to `most`. A low soft limit is meant for programs that use
     /// select(2), which Muster doesn't.
     public static func raise() {
-        guard var limit = read() else { return }
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else { return }
         let wanted = min(limit.rlim_max, max(most, limit.rlim_cur))
         guard wanted > limit.rlim_cur else { return }
         limit.rlim_cur = wanted
@@ -20,38 +30,53 @@ public enum DescriptorLimit {
     }
 
     /// The current limit of open descriptors.
-    public static var current: Int { read().map { Int(clamping: $0.rlim_cur) } ?? 1_024 }
+    public static var current: Int { OpenDescriptors.limit ?? 1_024 }
 
-    /// How many transfers may run at once. Each needs a part file, a connection, perhaps an idle connection, and the
-    /// files of earlier transfers that are not durable yet. The process must not run out of descriptors: some system
-    /// libraries terminate it then.
+    /// How many transfers may run at once.
     ///
     /// - Parameters:
     ///   - sinks: how many sinks there are, each with threads of its own that hold directories.
     ///   - workers: how many workers run in this process.
     static func transfers(of limit: Int, sinks: Int, workers: Int = 1) -> Int {
-        let share = (limit - reserved) / workers
-        return max(1, (share - walks * directories(of: limit) * sinks) / (2 + MachineConfiguration.jobsPerSlot))
+        let each = perSink + walks * directories(of: limit, sinks: sinks, workers: workers)
+        return max(1, (share(of: limit, workers) - each * sinks) / perTransfer)
     }
 
-    /// Minimum number of descriptors for a process that runs workers and their coordinator. With fewer, libraries that
-    /// need one terminate the process.
-    public static func least(workers: Int) -> Int { reserved + leastShare * workers }
+    /// Minimum number of descriptors for a process that runs workers and perhaps their coordinator: enough for one
+    /// transfer of each worker. With fewer, transfers would wait for the last ones and fail, since
+    /// `OpenDescriptors.spare` are for system libraries.
+    ///
+    /// - Parameters:
+    ///   - workers: how many workers run in this process.
+    ///   - sinks: how many sinks each worker has.
+    public static func least(workers: Int, sinks: Int = 1) -> Int {
+        reserved + workers * (sinks * (perSink + walks * fewestDirectories) + perTransfer)
+    }
 
-    /// The most descriptors that a worker with one slot needs, if its paths are not deep.
-    private static let leastShare = 48
+    /// Refuses a worker for which this process has too few descriptors.
+    static func check(_ limit: Int, sinks: Int, workers: Int = 1) throws(WorkerRefusal) {
+        let needed = least(workers: workers, sinks: sinks)
+        guard limit < needed else { return }
+        throw .outOfResources(
+            "this process may open \(limit) files, and needs \(needed)"
+                + (sinks == 1 ? "" : " for \(sinks) sinks") + ": raise the limit (ulimit -n)")
+    }
 
-    /// How many directories a batch of placements or deletions may hold open. One more path can double that.
-    static let directories = directories(of: current)
+    /// What is left to each worker.
+    private static func share(of limit: Int, _ workers: Int) -> Int { (limit - reserved) / max(1, workers) }
 
-    private static func directories(of limit: Int) -> Int { max(8, min(256, limit / 32)) }
+    /// How many directories a batch of placements or deletions may hold open, however deep its paths are. The last path
+    /// of the batch can double that (`SinkWalk`).
+    ///
+    /// - Parameters:
+    ///   - sinks: how many sinks each worker has.
+    ///   - workers: how many workers run in this process.
+    static func directories(of limit: Int, sinks: Int = 1, workers: Int = 1) -> Int {
+        max(fewestDirectories, min(256, share(of: limit, workers) / (32 * max(1, sinks))))
+    }
+
     /// Twice the threads of a sink that look for paths (`SinkStation`).
     private static let walks = 12
-
-    private static func read() -> rlimit? {
-        var limit = rlimit()
-        return getrlimit(resource, &limit) == 0 ? limit : nil
-    }
 
     private static var resource: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_NOFILE.rawValue) }
 }

@@ -31,19 +31,22 @@ public struct Worker: Service {
         self.logger = logger
     }
 
-    /// Works until it is drained. Throws `WorkerRefusal.outOfResources` when its threads can't be started.
+    /// Works until it is drained. Throws `WorkerRefusal.outOfResources` when its threads can't be started, or too
+    /// few files may be open.
     public func run() async throws {
         DescriptorLimit.raise()
         var configuration = configuration
         var logger = logger
         logger[metadataKey: WorkerMetadataKey.worker.rawValue] = .string(configuration.name)
-        let transfers = DescriptorLimit.transfers(
-            of: DescriptorLimit.current, sinks: configuration.sinks.count, workers: configuration.workersInProcess)
+        let (limit, sinks) = (DescriptorLimit.current, configuration.sinks.count)
+        let workers = configuration.workersInProcess
+        try DescriptorLimit.check(limit, sinks: sinks, workers: workers)
+        let transfers = DescriptorLimit.transfers(of: limit, sinks: sinks, workers: workers)
         if transfers < configuration.slots {
             logger.warning(
                 "The process may not open enough files for all its slots",
                 metadata: .init([
-                    .slots: "\(configuration.slots)", .used: "\(transfers)", .limit: "\(DescriptorLimit.current)",
+                    .slots: "\(configuration.slots)", .used: "\(transfers)", .limit: "\(limit)",
                 ])
             )
             configuration.slots = transfers
@@ -55,7 +58,10 @@ public struct Worker: Service {
         do {
             loops = try LoopSet(count: loopCount, slots: configuration.slots)
             transport = try CurlTransport()
-            for sink in configuration.sinks { stations.append(try SinkStation(sink, gate: gate)) }
+            let directories = DescriptorLimit.directories(of: limit, sinks: sinks, workers: workers)
+            for sink in configuration.sinks {
+                stations.append(try SinkStation(sink, gate: gate, directories: directories))
+            }
         } catch {
             for station in stations { await station.shutdown() }
             throw WorkerRefusal.outOfResources("\(error)")

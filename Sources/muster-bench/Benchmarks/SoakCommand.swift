@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import MusterAPI
+import MusterCore
 import MusterTestSupport
 import SystemPackage
 

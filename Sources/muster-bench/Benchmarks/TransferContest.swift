@@ -1,4 +1,5 @@
 import MusterAPI
+import MusterCore
 import MusterTestSupport
 import SystemPackage
 

@@ -75,6 +75,12 @@ struct ManifestParserTests {
         arguments: [
             ("[", "jq -c"), ("[{\"urls\": []}]", "jq -c"), ("  ]", "jq -c"),
             ("  out=b", "the option \"out\" of an input file of aria2"),
+            ("https://a.example/x\thttps://b.example/x", "mirrors in an input file of aria2"),
+            ("<metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">", "a Metalink file"),
+            ("  <url>https://a.example/x</url>", "a Metalink file"),
+            ("url=\"https://a.example/x\"", "the option \"url\" of a configuration file of curl"),
+            ("url = https://a.example/x", "the option \"url\" of a configuration file of curl"),
+            ("--output = \"b\"", "the option \"output\" of a configuration file of curl"),
         ])
     func listOfAnotherProgramIsRefusedWithAHint(line: String, words: String) {
         var parser = ManifestParser(form: .urlsOrTasks)

@@ -52,10 +52,10 @@ struct OriginPatchTests {
                 #"{"maxConnections":null,"pausedUntil":\#(noon)}"#, .clear,
                 .set(Timestamp(microseconds: 1_772_366_400_000_000))
             ),
-        ] as [(String, OriginPatch.Change<Int32>, OriginPatch.Change<Timestamp>)]
+        ] as [(String, Change<Int32>, Change<Timestamp>)]
     )
     func absentFieldStaysAndNullClears(
-        json: String, maxConnections: OriginPatch.Change<Int32>, pausedUntil: OriginPatch.Change<Timestamp>
+        json: String, maxConnections: Change<Int32>, pausedUntil: Change<Timestamp>
     ) throws {
         let patch = OriginPatch(maxConnections: maxConnections, pausedUntil: pausedUntil)
         #expect(try document(OriginPatch.self, json) == patch)
@@ -65,8 +65,8 @@ struct OriginPatchTests {
     @Test(
         arguments: [
             (#"{"bytesPerSecond":1}"#, .set(1)), (#"{"bytesPerSecond":null}"#, .clear), ("{}", .keep),
-        ] as [(String, OriginPatch.Change<Int64>)])
-    func rateOfAnOriginIsSetAndTakenAway(json: String, rate: OriginPatch.Change<Int64>) throws {
+        ] as [(String, Change<Int64>)])
+    func rateOfAnOriginIsSetAndTakenAway(json: String, rate: Change<Int64>) throws {
         #expect(try document(OriginPatch.self, json) == OriginPatch(bytesPerSecond: rate))
         #expect(try jsonText(OriginPatch(bytesPerSecond: rate)) == json)
     }

@@ -10,25 +10,7 @@ private let later = Timestamp(microseconds: 1_772_366_401_250_000)
 struct DocumentTests {
     @Test func newTaskWritesWhatIsUnknownAsNull() throws {
         let task = TaskDocument(
-            key: "a/b",
-            state: .queued,
-            urls: ["https://example.org/a"],
-            path: "a/b",
-            size: nil,
-            priority: 0,
-            metadata: nil,
-            bytes: .init(done: 0, total: nil),
-            contentVersion: 1,
-            etag: nil,
-            lastModified: nil,
-            effectiveURL: nil,
-            digests: [:],
-            attempts: 0,
-            failure: nil,
-            createdAt: noon,
-            startedAt: nil,
-            finishedAt: nil
-        )
+            key: "a/b", state: .queued, urls: ["https://example.org/a"], path: "a/b", createdAt: noon)
         let json =
             #"{"attempts":0,"bytes":{"done":0,"total":null},"contentVersion":1,"createdAt":"2026-03-01T12:00:00.000Z","#
             + #""digests":{},"effectiveURL":null,"etaSeconds":null,"etag":null,"failure":null,"finishedAt":null,"key":"a/b","lastModified":null,"#
@@ -38,26 +20,20 @@ struct DocumentTests {
     }
 
     @Test func failedTaskWritesEverything() throws {
-        let task = TaskDocument(
-            key: "k",
-            state: .failed,
-            urls: ["u"],
-            path: "p",
-            size: 9,
-            priority: -1,
-            metadata: .object(["a": .integer(1)]),
-            bytes: .init(done: 3, total: 9),
-            contentVersion: 2,
-            etag: "\"x\"",
-            lastModified: "then",
-            effectiveURL: "v",
-            digests: ["md5": "00"],
-            attempts: 8,
-            failure: FailureDocument(kind: .httpStatus(503), detail: "busy", at: later),
-            createdAt: noon,
-            startedAt: noon,
-            finishedAt: later
-        )
+        var task = TaskDocument(key: "k", state: .failed, urls: ["u"], path: "p", createdAt: noon)
+        task.size = 9
+        task.priority = -1
+        task.metadata = .object(["a": .integer(1)])
+        task.bytes = .init(done: 3, total: 9)
+        task.contentVersion = 2
+        task.etag = "\"x\""
+        task.lastModified = "then"
+        task.effectiveURL = "v"
+        task.digests = ["md5": "00"]
+        task.attempts = 8
+        task.failure = TaskFailure(kind: .httpStatus(503), detail: "busy", at: later)
+        task.startedAt = noon
+        task.finishedAt = later
         let json =
             #"{"attempts":8,"bytes":{"done":3,"total":9},"contentVersion":2,"createdAt":"2026-03-01T12:00:00.000Z","#
             + #""digests":{"md5":"00"},"effectiveURL":"v","etaSeconds":null,"etag":"\"x\"","#
@@ -69,33 +45,11 @@ struct DocumentTests {
     }
 
     @Test func groupWritesWhatIsUnknownAsNull() throws {
-        let group = GroupDocument(
-            name: "g",
-            state: .open,
-            generation: 1,
-            sealed: false,
-            sink: "default",
-            priority: 0,
-            weight: 1,
-            limits: GroupLimits(),
-            metadata: nil,
-            tasks: .init(
-                total: 21,
-                queued: 1,
-                active: 2,
-                paused: 3,
-                finalizing: 4,
-                succeeded: 5,
-                failed: 6,
-                cancelled: 7
-            ),
-            bytes: .init(done: 1, total: 2, unknownTasks: 3),
-            bytesPerSecond: 0,
-            etaSeconds: nil,
-            createdAt: noon,
-            finishedAt: nil,
-            notes: ["why"]
-        )
+        var group = GroupDocument(name: "g", state: .open, sink: "default", createdAt: noon)
+        group.tasks = .init(
+            total: 21, queued: 1, active: 2, paused: 3, finalizing: 4, succeeded: 5, failed: 6, cancelled: 7)
+        group.bytes = .init(done: 1, total: 2, unknownTasks: 3)
+        group.notes = ["why"]
         let json =
             #"{"bytes":{"done":1,"total":2,"unknownTasks":3},"bytesPerSecond":0,"createdAt":"2026-03-01T12:00:00.000Z","#
             + #""deadlineAt":null,"etaSeconds":null,"finishedAt":null,"generation":1,"limits":{},"name":"g","notes":["why"],"priority":0,"#
@@ -106,33 +60,17 @@ struct DocumentTests {
     }
 
     @Test func finishedGroupSurvives() throws {
-        let group = GroupDocument(
-            name: "g",
-            state: .succeeded,
-            generation: 3,
-            sealed: true,
-            sink: "s",
-            priority: 5,
-            weight: 9,
-            limits: GroupLimits(maxConnections: 4),
-            metadata: .array([.string("x")]),
-            tasks: .init(
-                total: 1,
-                queued: 0,
-                active: 0,
-                paused: 0,
-                finalizing: 0,
-                succeeded: 1,
-                failed: 0,
-                cancelled: 0
-            ),
-            bytes: .init(done: 2, total: 2, unknownTasks: 0),
-            bytesPerSecond: 7,
-            etaSeconds: 0,
-            createdAt: noon,
-            finishedAt: later,
-            notes: []
-        )
+        var group = GroupDocument(name: "g", state: .succeeded, sink: "s", createdAt: noon)
+        group.generation = 3
+        group.priority = 5
+        group.weight = 9
+        group.limits = GroupLimits(maxConnections: 4)
+        group.metadata = .array([.string("x")])
+        group.tasks = .init(total: 1, succeeded: 1)
+        group.bytes = .init(done: 2, total: 2, unknownTasks: 0)
+        group.bytesPerSecond = 7
+        group.etaSeconds = 0
+        group.finishedAt = later
         let json = try jsonText(group)
         #expect(json.contains(#""etaSeconds":0"#))
         #expect(json.contains(#""finishedAt":"2026-03-01T12:00:01.250Z""#))
@@ -236,29 +174,25 @@ struct DocumentTests {
     }
 
     @Test func fleetDocumentsSurvive() throws {
-        let worker = WorkerDocument(
-            name: "w",
-            session: SessionID(3),
-            state: "ready",
-            version: "1",
-            sinks: [SinkStatus(name: "s")],
-            slots: 4,
-            leases: 2,
-            bytesPerSecond: 9,
-            startedAt: noon,
-            lastSeenAt: later,
-            labels: ["zone": "a"],
-            bytes: LeaseProgress(done: 1, total: 5, unknownLeases: 2)
-        )
+        var worker = WorkerDocument(
+            name: "w", session: SessionID(3), version: "1", startedAt: noon, lastSeenAt: later)
+        worker.sinks = [SinkStatus(name: "s")]
+        worker.slots = 4
+        worker.leases = 2
+        worker.bytesPerSecond = 9
+        worker.labels = ["zone": "a"]
+        worker.bytes = LeaseProgress(done: 1, total: 5, unknownLeases: 2)
         let json =
             #"{"bytes":{"done":1,"total":5,"unknownLeases":2},"bytesPerSecond":9,"etaSeconds":null,"labels":{"zone":"a"},"lastSeenAt":"2026-03-01T12:00:01.250Z","leases":2,"name":"w","#
             + #""session":3,"sinks":[{"name":"s"}],"slots":4,"startedAt":"2026-03-01T12:00:00.000Z","state":"ready","#
             + #""version":"1"}"#
         #expect(try jsonText(worker) == json)
         #expect(try document(WorkerDocument.self, json) == worker)
-        let origin = OriginDocument(
-            key: "https://h:443", maxConnections: 8, allowedConnections: 4, connections: 1, pausedUntil: later,
-            limitedAt: nil, bytesPerSecond: 7, etaSeconds: 8)
+        var origin = OriginDocument(
+            key: "https://h:443", maxConnections: 8, allowedConnections: 4, connections: 1)
+        origin.pausedUntil = later
+        origin.bytesPerSecond = 7
+        origin.etaSeconds = 8
         #expect(
             try jsonText(origin)
                 == #"{"allowedConnections":4,"bytesPerSecond":7,"bytesPerSecondLimit":null,"connections":1,"etaSeconds":8,"key":"https://h:443","limitedAt":null,"#

@@ -155,15 +155,16 @@ struct GroupPatchTests {
         let at = Timestamp(microseconds: 1_772_366_400_000_000)
         let estimate = GroupExplanationDocument.Estimate(seconds: nil, because: "it is paused")
         #expect(try jsonText(estimate) == #"{"because":"it is paused","earliest":null,"latest":null,"seconds":null}"#)
+        var group = GroupDocument(name: "g", state: .sealed, sink: "default", createdAt: at)
+        group.limits = GroupLimits(between: Self.night)
+        group.tasks = .init(total: 1, queued: 1)
+        group.bytes.unknownTasks = 1
+        group.deadlineAt = at
+        group.onDeadline = .continue
+        group.overdue = true
+        group.after = [.init(group: "a", on: .finished, satisfied: false)]
         let document = GroupExplanationDocument(
-            group: GroupDocument(
-                name: "g", state: .sealed, generation: 1, sealed: true, sink: "default", priority: 0, weight: 1,
-                limits: GroupLimits(between: Self.night), metadata: nil,
-                tasks: .init(
-                    total: 1, queued: 1, active: 0, paused: 0, finalizing: 0, succeeded: 0, failed: 0, cancelled: 0),
-                bytes: .init(done: 0, total: 0, unknownTasks: 1), bytesPerSecond: 0, etaSeconds: nil, createdAt: at,
-                finishedAt: nil, notes: [], deadlineAt: at, onDeadline: .continue, overdue: true,
-                after: [.init(group: "a", on: .finished, satisfied: false)]),
+            group: group,
             summary: "s", next: nil,
             waits: [.init(reason: .prerequisites, detail: "d", tasks: 1, more: true, until: at)],
             slowestOrigin: .init(key: "https://h:443", leases: 1, allowed: 8, bytesPerSecond: 5, bytesLeft: nil),

@@ -12,7 +12,7 @@ struct ProblemTests {
             "internal": 500, "databaseUnavailable": 503, "stopping": 503, "subscriptionNotFound": 404,
             "deliveryNotFound": 404, "consumerNotFound": 404, "subscriptionExists": 409, "eventsGone": 410,
             "otherLog": 409, "busy": 503,
-            "foreignHost": 421, "foreignOrigin": 403, "unsupportedMediaType": 415,
+            "foreignHost": 421, "foreignOrigin": 403, "unsupportedMediaType": 415, "expectationFailed": 417,
         ]
         let real = Dictionary(uniqueKeysWithValues: Problem.Code.allCases.map { ($0.rawValue, $0.status) })
         #expect(real == table)

@@ -68,25 +68,18 @@ struct SessionDocumentTests {
 
     @Test func answerToASyncSurvives() throws {
         let range = try #require(ByteRange(start: 0, end: 8))
-        let work = LeaseDocument(
-            name: lease,
-            kind: .fetch,
-            task: TaskID(5),
-            sink: "s",
-            path: "a/b",
-            version: 2,
-            start: 8,
-            end: 16,
-            planned: true,
-            rung: .chunks,
-            fenced: true,
-            resume: DurablePrefix(offset: 9, crc: 3),
-            representation: Representation(size: 16, etag: "\"x\""),
-            expectedSize: 16,
-            expectedDigests: ["md5": "00"],
-            source: LeaseSource(ordinal: 0, url: "https://h/a", headers: ["Authorization": "secret"]),
-            chunks: [FinishedChunk(range: range, crc: 4)]
-        )
+        var work = LeaseDocument(name: lease, kind: .fetch, task: TaskID(5), sink: "s", path: "a/b")
+        work.version = 2
+        work.start = 8
+        work.end = 16
+        work.planned = true
+        work.fenced = true
+        work.resume = DurablePrefix(offset: 9, crc: 3)
+        work.representation = Representation(size: 16, etag: "\"x\"")
+        work.expectedSize = 16
+        work.expectedDigests = ["md5": "00"]
+        work.source = LeaseSource(ordinal: 0, url: "https://h/a", headers: ["Authorization": "secret"])
+        work.chunks = [FinishedChunk(range: range, crc: 4)]
         let response = SyncResponse(
             lost: [lease],
             refused: [RefusedReport(lease: lease, reason: "no")],

@@ -224,7 +224,7 @@ struct CommandTests {
         ("SSL certificate problem: unable to get local issuer certificate", "--ca-file"),
     ])
     func adviceForTLSIsForWhatWasWrong(detail: String, advice: String) {
-        let failure = FailureDocument(kind: .tls, detail: detail, at: Samples.moment)
+        let failure = TaskFailure(kind: .tls, detail: detail, at: Samples.moment)
         #expect(FailureAdvice.advice(failure)?.text.contains(advice) == true)
     }
 

@@ -10,10 +10,13 @@ import Testing
 @Suite("Deliveries")
 struct DeliveriesTests {
     private static func delivery(_ id: Int64, failure: String? = nil) -> DeliveryDocument {
-        DeliveryDocument(
+        var delivery = DeliveryDocument(
             id: id, subscription: "ci", state: .dead, event: "grp-7-1-failed", type: "dev.muster.group.failed.v1",
-            subject: "groups/g", position: 42, attempts: 10, nextTryAt: nil, triedAt: Samples.moment, status: nil,
-            failure: failure, deliveredAt: nil)
+            subject: "groups/g", position: 42)
+        delivery.attempts = 10
+        delivery.triedAt = Samples.moment
+        delivery.failure = failure
+        return delivery
     }
 
     /// Runs `body` with a console. Returns what is printed, also where `body` throws.

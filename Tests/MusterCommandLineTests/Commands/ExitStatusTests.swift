@@ -116,6 +116,7 @@ struct ExitStatusTests {
         ["on", "g", "--consumer", "a b", "--", "true"], ["subscriptions", "add", "n"], ["deliveries", "replay", "x"],
         ["subscriptions", "add", "n", "http://h/", "--secret-file", "/nonexistent"], ["deliveries", "replay"],
         ["deliveries", "--state", "odd"], ["serve", "--database", "x", "--max-rate", "0"], ["work", "--rate", "x"],
+        ["serve", "--database", "foo"], ["migrate", "--database", "foo"],
         ["serve", "--database", "x", "--event-retention", "1s"], ["limit", "g", "--between", "10:00-10:00"],
         ["limit", "g", "--rate-between", "10:00-10:00=1MiB/s"], ["add", "g", "--between", "0:00-24:00", "http://h/a"],
     ])
@@ -125,19 +126,47 @@ struct ExitStatusTests {
 
     @Test func commandWithoutACoordinatorSaysHowToStartOne() {
         let refused = Unreachable("connection refused", isRefused: true)
-        let message = ServerHint.text(refused, servers: [ClientOptions.defaultServer])
-        #expect(message == "start one on this machine with: muster up")
+        let usual = ServerHint.text(refused, servers: [ClientOptions.defaultServer], .init(hasData: true))
+        #expect(usual.hasPrefix("start the one whose data is on this machine with: muster up\n"))
+        #expect(usual.hasSuffix("muster serve --database URL --listen 127.0.0.1:7300"))
+        let other = ServerHint.text(refused, servers: ["http://localhost:7301"], .init(hasData: true))
+        #expect(other.contains("on this machine with: muster up --listen localhost:7301\n"))
+        #expect(other.hasSuffix("muster serve --database URL --listen localhost:7301"))
+    }
+
+    @Test func aCoordinatorOfADatabaseIsStartedAgainWithIt() {
+        let refused = Unreachable("Failed to connect to 127.0.0.1 port 7302 after 0 ms: no", isRefused: true)
+        let servers = ["http://127.0.0.1:7301", "http://127.0.0.1:7302"]
+        let known = ServerHint.Installation(namesDatabase: true, hasData: true)
         #expect(
-            ServerHint.text(refused, servers: ["http://localhost:7301"])
-                == "start one on this machine with: muster up --listen localhost:7301")
+            ServerHint.text(refused, servers: servers, known)
+                == "start one on this machine with: muster serve --listen 127.0.0.1:7302")
+        #expect(
+            ServerHint.text(refused, servers: [ClientOptions.defaultServer], known)
+                == "start one on this machine with: muster serve --listen 127.0.0.1:7300")
+        let several = ServerHint.text(refused, servers: servers, .init(hasData: true))
+        #expect(several.hasSuffix("muster serve --database URL --listen 127.0.0.1:7302"))
+        #expect(!several.contains("muster up"))
+    }
+
+    @Test func aNewInstallationIsCalledNewWhereUpHasNeverRun() {
+        let refused = Unreachable("connection refused", isRefused: true)
+        let serve = "muster serve --database URL --listen 127.0.0.1"
+        let again = "  or start one again that has a database of its own: \(serve)"
+        let message = ServerHint.text(refused, servers: ["http://127.0.0.1:7301"], .init())
+        let new = "start a new and empty one on this machine with: muster up"
+        #expect(message == "\(new) --listen 127.0.0.1:7301\n\(again):7301")
+        // A coordinator of a database may have stopped at the default address, too.
+        let usual = ServerHint.text(refused, servers: [ClientOptions.defaultServer], .init())
+        #expect(usual == "\(new)\n\(again):7300")
     }
 
     @Test func noStartIsAdvisedForARemoteServerOrATakenAddress() {
         let refused = Unreachable("connection refused", isRefused: true)
         let silent = Unreachable("no answer", isTimeout: true)
-        let remote = ServerHint.text(refused, servers: ["http://muster.example:7300"])
+        let remote = ServerHint.text(refused, servers: ["http://muster.example:7300"], .init())
         #expect(remote == "check whether it runs there; --server URL (MUSTER_SERVER) names another one")
-        let occupied = ServerHint.text(silent, servers: [ClientOptions.defaultServer])
+        let occupied = ServerHint.text(silent, servers: [ClientOptions.defaultServer], .init())
         #expect(occupied.hasPrefix("something listens there that does not answer") && !occupied.contains("muster up"))
     }
 

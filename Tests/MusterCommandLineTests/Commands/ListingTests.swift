@@ -25,10 +25,14 @@ struct ListingTests {
 
     @Test func theTableOfDeliveries() {
         func delivery(_ id: Int64, _ state: DeliveryState, tries: Int32, _ failure: String?) -> DeliveryDocument {
-            DeliveryDocument(
+            var delivery = DeliveryDocument(
                 id: id, subscription: "ci", state: state, event: "grp-7-1-failed", type: "dev.muster.group.failed.v1",
-                subject: "groups/g", position: 42, attempts: tries, nextTryAt: nil, triedAt: Samples.moment,
-                status: failure == nil ? 204 : 500, failure: failure, deliveredAt: nil)
+                subject: "groups/g", position: 42)
+            delivery.attempts = tries
+            delivery.triedAt = Samples.moment
+            delivery.status = failure == nil ? 204 : 500
+            delivery.failure = failure
+            return delivery
         }
         let table = DeliveriesCommand.table([
             delivery(1, .delivered, tries: 2, "the receiver answered 500"),
@@ -49,10 +53,12 @@ struct ListingTests {
         func subscription(
             _ name: String, enabled: Bool, pending: Int64, _ reason: String? = nil
         ) -> SubscriptionDocument {
-            SubscriptionDocument(
-                name: name, url: "https://example.org", groups: "*", types: [], enabled: enabled,
-                disabledReason: reason, secret: nil, previousSecretUntil: nil, position: 7, pending: pending, dead: 0,
-                createdAt: Samples.moment)
+            var subscription = SubscriptionDocument(
+                name: name, url: "https://example.org", position: 7, createdAt: Samples.moment)
+            subscription.enabled = enabled
+            subscription.disabledReason = reason
+            subscription.pending = pending
+            return subscription
         }
         let gone = "the receiver answered 410: it wants no more, and that is a reason of some length"
         let subscriptions = [
@@ -82,16 +88,35 @@ struct ListingTests {
         )
             -> WorkerDocument
         {
-            WorkerDocument(
-                name: name, session: SessionID(7), state: state, version: "1.0", sinks: sinks, slots: 16, leases: 3,
-                bytesPerSecond: 36_805_017, startedAt: Samples.moment, lastSeenAt: Samples.moment, labels: [:],
-                bytesPerSecondLimit: limit, bytes: bytes, etaSeconds: eta)
+            var worker = WorkerDocument(
+                name: name, session: SessionID(7), version: "1.0", startedAt: Samples.moment, lastSeenAt: Samples.moment
+            )
+            worker.state = state
+            worker.sinks = sinks
+            worker.slots = 16
+            worker.leases = 3
+            worker.bytesPerSecond = 36_805_017
+            worker.bytesPerSecondLimit = limit
+            worker.bytes = bytes
+            worker.etaSeconds = eta
+            return worker
         }
         let workers = [worker("a", "ready", limit: 41_943_040), worker("b", "draining", limit: nil)]
         #expect(
             WorkersCommand.troubles(workers) == [
                 "the sink \"archive\" is in trouble at a: 4 KiB are lacking",
                 "the sink \"archive\" is in trouble at b: 4 KiB are lacking",
+            ])
+        let twins = workers.map { worker in
+            var twin = worker
+            twin.name = "w"
+            twin.sharesName = true
+            twin.sinks = []
+            return twin
+        }
+        #expect(
+            WorkersCommand.troubles(twins) == [
+                "several live workers are called w: start each of them with a --name of its own, or end all but one"
             ])
         let table = WorkersCommand.table(
             workers, clock: WallClock(now: Timestamp(microseconds: Samples.moment.microseconds + 12_300_000)))
@@ -117,11 +142,12 @@ struct ListingTests {
 
     @Test func theTableOfTasksShowsSpeedsWhereThereMayBeSome() {
         func task(_ key: String, _ state: TaskState, speed: Int64, eta: Int64?) -> TaskDocument {
-            TaskDocument(
-                key: key, state: state, urls: [], path: key, size: nil, priority: 0, metadata: nil,
-                bytes: .init(done: 1 << 20, total: 5 << 20), contentVersion: 1, etag: nil, lastModified: nil,
-                effectiveURL: nil, digests: [:], attempts: 1, failure: nil, createdAt: Samples.moment, startedAt: nil,
-                finishedAt: nil, bytesPerSecond: speed, etaSeconds: eta)
+            var task = TaskDocument(key: key, state: state, urls: [], path: key, createdAt: Samples.moment)
+            task.bytes = .init(done: 1 << 20, total: 5 << 20)
+            task.attempts = 1
+            task.bytesPerSecond = speed
+            task.etaSeconds = eta
+            return task
         }
         let name = "releases/2026/november/nightly-build-linux-x86_64-%-with-symbols.tar.zst"
         let keys = ["01", "02", "11"].map { name.split(separator: "%").joined(separator: $0) }

@@ -12,18 +12,17 @@ struct OriginsTests {
     }
 
     @Test func theTableOfOrigins() {
-        let origins = [
-            OriginDocument(
-                key: "https://a.example:443", maxConnections: 8, allowedConnections: 4, connections: 3,
-                pausedUntil: nil,
-                limitedAt: Samples.moment, bytesPerSecond: 36_805_017, bytesPerSecondLimit: 41_943_040,
-                note: "a refusal 6m ago was taken for one of too much at once"),
-            OriginDocument(
-                key: "https://b.example:443", maxConnections: 2, allowedConnections: 2, connections: 0,
-                pausedUntil: Samples.moment, limitedAt: nil, bytesPerSecond: 0),
-        ]
+        var limited = OriginDocument(
+            key: "https://a.example:443", maxConnections: 8, allowedConnections: 4, connections: 3)
+        limited.limitedAt = Samples.moment
+        limited.bytesPerSecond = 36_805_017
+        limited.bytesPerSecondLimit = 41_943_040
+        limited.note = "a refusal 6m ago was taken for one of too much at once"
+        var paused = OriginDocument(
+            key: "https://b.example:443", maxConnections: 2, allowedConnections: 2, connections: 0)
+        paused.pausedUntil = Samples.moment
         #expect(
-            OriginsListCommand.table(origins, clock: Samples.clock).lines() == [
+            OriginsListCommand.table([limited, paused], clock: Samples.clock).lines() == [
                 "ORIGIN                 OPEN  ALLOWED  MOST       SPEED     AT MOST  PAUSED UNTIL                   NOTE",
                 "https://a.example:443     3        4     8  35.1 MiB/s  40.0 MiB/s  -                              a refusal 6m ago was taken for one of too much at once",
                 "https://b.example:443     0        2     2           -           -  2026-03-01 13:00:00 (15s ago)  -",
@@ -32,10 +31,11 @@ struct OriginsTests {
     }
 
     @Test func speedOfAnOriginIsShownWithItsEnd() {
-        let origin = OriginDocument(
-            key: "https://a.example:443", maxConnections: 8, allowedConnections: 8, connections: 3, pausedUntil: nil,
-            limitedAt: nil, bytesPerSecond: 1 << 20, bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0),
-            etaSeconds: 52)
+        var origin = OriginDocument(
+            key: "https://a.example:443", maxConnections: 8, allowedConnections: 8, connections: 3)
+        origin.bytesPerSecond = 1 << 20
+        origin.bytes = .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0)
+        origin.etaSeconds = 52
         #expect(
             OriginsListCommand.table([origin]).lines() == [
                 "ORIGIN                 OPEN  ALLOWED  MOST      SPEED   TO COME  ETA",
@@ -44,11 +44,13 @@ struct OriginsTests {
     }
 
     @Test func aNarrowTerminalHasRoomForTheNameAndForWhatIsWrong() {
-        let origin = OriginDocument(
-            key: "https://downloads.mirror.example.org:443", maxConnections: 8, allowedConnections: 1, connections: 1,
-            pausedUntil: nil, limitedAt: Samples.moment, bytesPerSecond: 1 << 20,
-            bytes: .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0), etaSeconds: 52,
-            note: "it refused others with 404 6 s ago; one more is tried every 10 s")
+        var origin = OriginDocument(
+            key: "https://downloads.mirror.example.org:443", maxConnections: 8, allowedConnections: 1, connections: 1)
+        origin.limitedAt = Samples.moment
+        origin.bytesPerSecond = 1 << 20
+        origin.bytes = .init(done: 12 << 20, total: 64 << 20, unknownLeases: 0)
+        origin.etaSeconds = 52
+        origin.note = "it refused others with 404 6 s ago; one more is tried every 10 s"
         #expect(
             OriginsListCommand.table([origin]).lines(width: 80) == [
                 "ORIGIN                             OPEN  ALLOWED  MOST      SPEED   TO COME  ETA",

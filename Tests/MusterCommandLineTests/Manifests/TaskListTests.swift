@@ -8,12 +8,13 @@ import Testing
 @Suite("The list of tasks")
 struct TaskListTests {
     /// A list with a manifest of this content.
-    private func list(_ manifest: String?, urls: [String] = []) throws -> TaskList {
+    private func list(_ manifest: String?, urls: [String] = [], identifies: Bool = true) throws -> TaskList {
         guard let manifest else { return try TaskList(manifest: nil, urls: urls) }
         let path = FileManager.default.temporaryDirectory.path + "/muster-manifest-\(RandomToken.make())"
         #expect(FileManager.default.createFile(atPath: path, contents: Data(manifest.utf8)))
         defer { try? FileManager.default.removeItem(atPath: path) }
-        return try TaskList(manifest: try ManifestFile.open(path, temporaryDirectory: "/tmp"), urls: urls)
+        return try TaskList(
+            manifest: try ManifestFile.open(path, temporaryDirectory: "/tmp"), urls: urls, identifies: identifies)
     }
 
     @Test func theManifestComesFirstSoThatItsLinesKeepTheirNumbers() throws {
@@ -208,6 +209,43 @@ struct TaskListTests {
             #expect(error.status == .usage)
         }
         #expect(throws: CommandFailure.self) { try ManifestFile.open("/", temporaryDirectory: "/tmp") }
+    }
+
+    @Test(
+        arguments: [
+            ([0xFF, 0xFE], false, "UTF-16"), ([0xFE, 0xFF], true, "UTF-16"), ([], false, "UTF-16LE"),
+            ([], true, "UTF-16BE"),
+        ] as [([UInt8], Bool, String)]
+    )
+    func aManifestInUTF16IsRefusedOnceWithTheConversion(mark: [UInt8], isBigEndian: Bool, name: String) {
+        let path = FileManager.default.temporaryDirectory.path + "/muster-manifest-\(RandomToken.make())"
+        let text = "https://e.org/a\nhttps://e.org/b\n".utf16.flatMap { unit -> [UInt8] in
+            let bytes = [UInt8(unit & 0xFF), UInt8(unit >> 8)]
+            return isBigEndian ? bytes.reversed() : bytes
+        }
+        #expect(FileManager.default.createFile(atPath: path, contents: Data(mark + text)))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let failure = #expect(throws: CommandFailure.self) {
+            _ = try ManifestFile.open(path, temporaryDirectory: "/tmp")
+        }
+        #expect(failure?.status == .usage)
+        #expect(failure?.message?.hasSuffix("convert it first: iconv -f \(name) -t UTF-8 \(ShellWord(path))") == true)
+    }
+
+    @Test func aNameThatIsNoneBelowTheDirectorySaysWhatToType() {
+        let failure = #expect(throws: CommandFailure.self) {
+            _ = try TaskList(manifest: nil, urls: ["https://e.org/a"], name: "/tmp/x")
+        }
+        #expect(failure?.status == .usage)
+        #expect(failure?.message?.hasSuffix("relative to the directory of -d: -d DIR -o NAME") == true)
+    }
+
+    @Test(arguments: [(true, "the directory of -d"), (false, "the directory of its sink")])
+    func anAbsolutePathIsRefusedInTheWordsOfTheCommand(isGet: Bool, place: String) {
+        let failure = #expect(throws: CommandFailure.self) {
+            _ = try list(#"{"urls": ["https://e.org/a"], "path": "/tmp/x"}"#, identifies: isGet)
+        }
+        #expect(failure?.message?.hasSuffix(#"field "path": the path must be relative to \#(place)"#) == true)
     }
 
     @Test func theIdentityIsThatOfASetOfTasks() throws {

@@ -8,39 +8,43 @@ import Testing
 struct ExplanationTextTests {
     private static let later = Timestamp(microseconds: Samples.moment.microseconds + 4_000_000)
 
-    private func task(_ state: TaskState, failure: FailureDocument? = nil) -> TaskDocument {
-        TaskDocument(
-            key: "a/b.tar", state: state, urls: ["https://a.example/b.tar"], path: "a/b.tar", size: nil, priority: 0,
-            metadata: nil, bytes: .init(done: 12 << 20, total: 1 << 30), contentVersion: 2, etag: nil,
-            lastModified: nil,
-            effectiveURL: nil, digests: [:], attempts: 2, failure: failure, createdAt: Samples.moment,
-            startedAt: Samples.moment, finishedAt: nil)
+    private func task(_ state: TaskState, failure: TaskFailure? = nil) -> TaskDocument {
+        var task = TaskDocument(
+            key: "a/b.tar", state: state, urls: ["https://a.example/b.tar"], path: "a/b.tar", createdAt: Samples.moment)
+        task.bytes = .init(done: 12 << 20, total: 1 << 30)
+        task.contentVersion = 2
+        task.attempts = 2
+        task.failure = failure
+        task.startedAt = Samples.moment
+        return task
     }
 
-    private func attempt(_ kind: FailureKind, _ status: Int?) -> ExplanationDocument.Attempt {
+    private func attempt(_ kind: FailureKind, _ status: Int?) -> TaskAttempt {
         .init(
             at: Samples.moment, worker: "w1", source: "https://a.example/b.tar", kind: kind, status: status,
             detail: "the origin said no", requestID: "r-1", address: "192.0.2.1", offset: 0, outcome: .retry)
     }
 
     private func explanation() -> ExplanationDocument {
-        ExplanationDocument(
+        var explanation = ExplanationDocument(
             task: task(.active), group: "nightly", summary: "The worker w1 is fetching a chunk of it.",
-            next: "2 more chunks are fetched as there is room",
             waits: [
                 .init(reason: .fetching, detail: "the worker w1 is fetching a chunk of it", since: Samples.moment),
                 .init(reason: .backoff, detail: "the last try failed: connection failed", until: Self.later),
-            ], chunks: .init(done: 1, leased: 1, ready: 0, waiting: 2, parked: 0),
-            work: [
-                .init(
-                    worker: "w1", kind: "fetch", start: 0, end: 8 << 20, durable: 4 << 20,
-                    source: "https://a.example/b.tar", since: Samples.moment)
-            ],
-            sources: [
-                .init(
-                    url: "https://a.example/b.tar", origin: "https://a.example:443", state: "usable", failures: 2,
-                    bytes: 12 << 20, bytesPerSecond: 36_805_017, resolvedAt: nil)
-            ], attempts: [attempt(.httpStatus(503), 503), attempt(.notFound, 404)])
+            ], chunks: .init(done: 1, leased: 1, ready: 0, waiting: 2, parked: 0))
+        explanation.next = "2 more chunks are fetched as there is room"
+        explanation.work = [
+            .init(
+                worker: "w1", kind: .fetch, start: 0, end: 8 << 20, durable: 4 << 20, source: "https://a.example/b.tar",
+                since: Samples.moment)
+        ]
+        explanation.sources = [
+            .init(
+                url: "https://a.example/b.tar", origin: "https://a.example:443", state: .usable, failures: 2,
+                bytes: 12 << 20, bytesPerSecond: 36_805_017, resolvedAt: nil)
+        ]
+        explanation.attempts = [attempt(.httpStatus(503), 503), attempt(.notFound, 404)]
+        return explanation
     }
 
     @Test func theLinesOfAnExplanation() {
@@ -109,13 +113,13 @@ struct ExplanationTextTests {
     }
 
     @Test func aFailureNamesKindStatusSourceAndRequest() {
-        let failure = FailureDocument(
+        let failure = TaskFailure(
             kind: .notFound, detail: "it does not have it", at: Samples.moment, status: 404,
             source: "https://a.example/b", requestID: "r-1")
         #expect(
             FailureText.text(failure, isDecided: true)
                 == "404 Not Found from https://a.example/b: it does not have it [request r-1]")
-        let bare = FailureDocument(kind: .httpStatus(503), detail: "busy", at: Samples.moment, status: 503)
+        let bare = TaskFailure(kind: .httpStatus(503), detail: "busy", at: Samples.moment, status: 503)
         #expect(FailureText.text(bare, isDecided: true) == "503 Service Unavailable: busy")
         #expect(PlainProgress.failure(task(.failed, failure: bare)) == "failed: a/b.tar: 503 Service Unavailable: busy")
     }
@@ -124,7 +128,7 @@ struct ExplanationTextTests {
     @Test func aFailureSaysEachFactOnce() {
         func text(_ kind: FailureKind, _ detail: String, status: Int? = nil) -> String {
             FailureText.text(
-                FailureDocument(
+                TaskFailure(
                     kind: kind, detail: detail, at: Samples.moment, status: status, source: "https://a.example/b"),
                 isDecided: true)
         }
@@ -163,7 +167,7 @@ struct ExplanationTextTests {
 
     @Test func failuresEndWithTheCommandsThatTellMore() {
         let group = Samples.group(state: .failed, total: 3, succeeded: 0, failed: 3)
-        let failure = FailureDocument(kind: .timeout, detail: "too late", at: Samples.moment)
+        let failure = TaskFailure(kind: .timeout, detail: "too late", at: Samples.moment)
         #expect(
             GroupResult.lines([task(.failed, failure: failure)], of: group) == [
                 "failed: a/b.tar: no answer in time: too late", "… and 2 more: muster tasks nightly --state failed",
@@ -227,13 +231,13 @@ struct ExplanationTextTests {
                 "hint: such options are changed with: muster set nightly …, and then: muster retry nightly",
             ])
         // How a file is put in place is set when its group is made.
-        let taken = FailureDocument(kind: .storage, detail: "another file stands at a", at: Samples.moment)
+        let taken = TaskFailure(kind: .storage, detail: "another file stands at a", at: Samples.moment)
         #expect(
             FailureAdvice.groupHints([task(.failed, failure: taken)], of: "g").suffix(2) == [
                 "a group keeps such options: muster remove g, and then muster add g … with them",
                 "what failed is tried again with: muster retry g",
             ])
-        let late = FailureDocument(kind: .deadline, detail: "not there in time", at: Samples.moment)
+        let late = TaskFailure(kind: .deadline, detail: "not there in time", at: Samples.moment)
         #expect(
             FailureAdvice.groupHints([task(.failed, failure: late)], of: "g")
                 == [
@@ -244,7 +248,7 @@ struct ExplanationTextTests {
 
     /// The group's deadline is another one, and a retry only gives the task the same time again.
     @Test func aTaskThatFailedByItsOwnDeadlineIsAddedWithAnother() throws {
-        let late = FailureDocument(
+        let late = TaskFailure(
             kind: .deadline, detail: "it was not done within 3 s of when it was added or retried", at: Samples.moment)
         #expect(
             FailureAdvice.groupHints([task(.failed, failure: late)], of: "g")

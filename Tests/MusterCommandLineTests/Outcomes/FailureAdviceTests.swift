@@ -9,7 +9,7 @@ import Testing
 @Suite("Advice for failures")
 struct FailureAdviceTests {
     /// A failure of every kind, and of every detail that has its own advice.
-    private static let failures: [FailureDocument] = {
+    private static let failures: [TaskFailure] = {
         let statuses = [200, 400, 401, 403, 404, 407, 410, 429, 500, 503, 511].map { FailureKind.httpStatus($0) }
         let kinds: [FailureKind] = [
             .network, .tls, .dns, .proxy, .timeout, .tooSlow, .badRange, .changed, .digestMismatch, .sizeMismatch,
@@ -31,14 +31,14 @@ struct FailureAdviceTests {
         return (kinds + statuses).flatMap { kind in
             details.flatMap { detail in
                 [nil, 407].map {
-                    FailureDocument(
+                    TaskFailure(
                         kind: kind, detail: detail, at: Samples.moment, status: $0, source: "https://example.org/a")
                 }
             }
         }
     }()
 
-    private func task(_ failure: FailureDocument) -> TaskDocument {
+    private func task(_ failure: TaskFailure) -> TaskDocument {
         var task = Samples.troubled("a b")
         (task.state, task.failure) = (.failed, failure)
         return task
@@ -65,7 +65,7 @@ struct FailureAdviceTests {
     ])
     func theSideWhoseCertificateIsRefusedIsTold(detail: String, text: String) throws {
         let advice = try #require(
-            FailureAdvice.advice(FailureDocument(kind: .tls, detail: "TLS failed: \(detail)", at: Samples.moment)))
+            FailureAdvice.advice(TaskFailure(kind: .tls, detail: "TLS failed: \(detail)", at: Samples.moment)))
         #expect(advice.text.contains(text), "\(advice.text)")
     }
 
@@ -73,7 +73,7 @@ struct FailureAdviceTests {
     @Test(arguments: [(FailureKind.tls, "--known-hosts"), (.authentication, "--private-key")])
     func optionsOfSFTPAreNamedForItsFailures(kind: FailureKind, option: String) throws {
         for (url, isNamed) in [("sftp://h/f", true), ("https://h/f", false)] {
-            let failure = FailureDocument(
+            let failure = TaskFailure(
                 kind: kind, detail: "SSL peer certificate or SSH remote key was not OK", at: Samples.moment,
                 source: url)
             #expect(try #require(FailureAdvice.advice(failure)).text.contains(option) == isNamed, "\(url)")
@@ -89,7 +89,7 @@ struct FailureAdviceTests {
     func fileThatMayBeSomethingElseIsFetchedFromItsBeginning(detail: String, text: String) throws {
         let detail = "the response states no other validator, and \(detail)"
         let advice = try #require(
-            FailureAdvice.advice(FailureDocument(kind: .network, detail: detail, at: Samples.moment, status: 200)))
+            FailureAdvice.advice(TaskFailure(kind: .network, detail: detail, at: Samples.moment, status: 200)))
         #expect(advice.text.contains(text), "\(advice.text)")
     }
 
@@ -97,7 +97,7 @@ struct FailureAdviceTests {
     @Test func aRedirectToAnotherSchemeIsNoMatterOfAddresses() throws {
         let advice = try #require(
             FailureAdvice.advice(
-                FailureDocument(
+                TaskFailure(
                     kind: .refusedAddress,
                     detail: "unsupported scheme: a redirect leads to a scheme that is not followed: file",
                     at: Samples.moment, status: 302)))
@@ -106,7 +106,7 @@ struct FailureAdviceTests {
 
     /// Another try would meet the same file on the way.
     @Test func noFurtherTryIsAdvisedForAFileOnTheWayToAPath() {
-        let failure = FailureDocument(
+        let failure = TaskFailure(
             kind: .storage, detail: "the path leads through something that is no plain directory: file in file/q",
             at: Samples.moment)
         let lines = FailureAdvice.lines([task(failure)])
@@ -115,7 +115,7 @@ struct FailureAdviceTests {
 
     @Test func adviceNamesOptionsThatTheCommandsHave() { Self.failures.forEach(checkOptions) }
 
-    private func checkOptions(of failure: FailureDocument) {
+    private func checkOptions(of failure: TaskFailure) {
         let task = task(failure)
         for line in FailureAdvice.lines([task]) { #expect(missing(line, in: ["get"]).isEmpty, "\(line)") }
         guard let advice = FailureAdvice.advice(failure) else { return }
@@ -136,7 +136,7 @@ struct FailureAdviceTests {
 
     @Test func everyNamedCommandExists() { Self.failures.forEach(checkCommands) }
 
-    private func checkCommands(for failure: FailureDocument) {
+    private func checkCommands(for failure: TaskFailure) {
         let task = task(failure)
         let lines =
             FailureAdvice.groupHints([task], of: "my g")
@@ -160,7 +160,7 @@ struct FailureAdviceTests {
 
     @Test func aSecretThatIsNotGivenNamesTheOptionThatGivesIt() {
         let task = task(
-            FailureDocument(
+            TaskFailure(
                 kind: .authentication,
                 detail: "env:KEY is not among the variables that this worker gives to the source",
                 at: Samples.moment, source: "https://example.org/a"))

@@ -74,10 +74,10 @@ struct FullDiskTests {
     /// With an exhausted quota the disk still has room, so a look at the disk tells no more.
     @Test func aQuotaIsNoFullDisk() {
         let detail = "the sink is full: writing 9 bytes at 0 of a: Disk quota exceeded"
-        let failure = FailureDocument(kind: .storageFull, detail: detail, at: Samples.moment)
+        let failure = TaskFailure(kind: .storageFull, detail: detail, at: Samples.moment)
         #expect(FailureText.text(failure, isDecided: true) == "quota used up: \(detail)")
         #expect(FailureAdvice.advice(failure)?.text.hasPrefix("the quota is used up") == true)
-        let full = FailureDocument(kind: .storageFull, detail: "No space left on device", at: Samples.moment)
+        let full = TaskFailure(kind: .storageFull, detail: "No space left on device", at: Samples.moment)
         #expect(FailureText.text(full, isDecided: true).hasPrefix("disk full"))
     }
 

@@ -82,13 +82,13 @@ struct ProgressTests {
         task.retry?.limit = nil
         #expect(try next() == "try 3 in 4s")
         // The origin refused too many requests at once, which doesn't count as a try.
-        task.retry = RetryDocument(number: 1, limit: 8)
+        task.retry = TaskRetry(number: 1, limit: 8)
         #expect(try next() == "next try when a connection is free")
-        task.retry = RetryDocument(number: 2, limit: 3)
+        task.retry = TaskRetry(number: 2, limit: 3)
         task.state = .active
         #expect(try next() == "try 2 of 3 now")
         // The name of an origin that has served lately isn't taken for wrong, so the limit is a time.
-        task.retry = RetryDocument(number: 3, inSeconds: 4, onForSeconds: 110)
+        task.retry = TaskRetry(number: 3, inSeconds: 4, onForSeconds: 110)
         #expect(try next() == "try 3 in 4s, given up in 1m 50s at the earliest")
     }
 

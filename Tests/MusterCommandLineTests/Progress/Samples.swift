@@ -23,68 +23,55 @@ enum Samples {
         limits: GroupLimits = GroupLimits(),
         notes: [String] = []
     ) -> GroupDocument {
-        GroupDocument(
-            name: name,
-            state: state,
-            generation: generation,
-            sealed: state != .open,
-            sink: "default",
-            priority: 0,
-            weight: 1,
-            limits: limits,
-            metadata: nil,
-            tasks: GroupDocument.TaskCounts(
-                total: total,
-                queued: state.isTerminal ? 0 : total - succeeded - failed,
-                active: 0,
-                paused: 0,
-                finalizing: 0,
-                succeeded: succeeded,
-                failed: failed,
-                cancelled: 0
-            ),
-            bytes: GroupDocument.Bytes(done: 1_288_490_188, total: 2_791_728_742, unknownTasks: unknown),
-            bytesPerSecond: 36_805_017,
-            etaSeconds: eta,
-            createdAt: moment,
-            finishedAt: state.isTerminal ? moment : nil,
-            notes: notes
-        )
+        var group = GroupDocument(name: name, state: state, sink: "default", createdAt: moment)
+        group.generation = generation
+        group.limits = limits
+        group.tasks = .init(
+            total: total, queued: state.isTerminal ? 0 : total - succeeded - failed, succeeded: succeeded,
+            failed: failed)
+        group.bytes = .init(done: 1_288_490_188, total: 2_791_728_742, unknownTasks: unknown)
+        group.bytesPerSecond = 36_805_017
+        group.etaSeconds = eta
+        group.finishedAt = state.isTerminal ? moment : nil
+        group.notes = notes
+        return group
     }
 
     /// A task whose last try failed.
     static func troubled(_ path: String, kind: FailureKind = .httpStatus(503), inSeconds: Int64? = 4) -> TaskDocument {
-        TaskDocument(
-            key: path, state: .queued, urls: ["https://example.org/\(path)"], path: path, size: nil, priority: 0,
-            metadata: nil, bytes: .init(done: 0, total: nil), contentVersion: 1, etag: nil, lastModified: nil,
-            effectiveURL: nil, digests: [:], attempts: 2,
-            failure: FailureDocument(kind: kind, detail: "what was seen of it", at: moment), createdAt: moment,
-            startedAt: moment, finishedAt: nil,
-            retry: RetryDocument(number: 3, limit: 8, inSeconds: inSeconds))
+        var task = task(.queued, path)
+        task.attempts = 2
+        task.failure = TaskFailure(kind: kind, detail: "what was seen of it", at: moment)
+        task.retry = TaskRetry(number: 3, limit: 8, inSeconds: inSeconds)
+        return task
     }
 
     /// A paused task with some of its bytes.
     static func part(_ path: String, done: Int64, total: Int64?) -> TaskDocument {
-        TaskDocument(
-            key: path, state: .paused, urls: ["https://example.org/\(path)"], path: path, size: nil, priority: 0,
-            metadata: nil, bytes: .init(done: done, total: total), contentVersion: 1, etag: nil, lastModified: nil,
-            effectiveURL: nil, digests: [:], attempts: 0, failure: nil, createdAt: moment, startedAt: moment,
-            finishedAt: nil)
+        var task = task(.paused, path)
+        task.bytes = .init(done: done, total: total)
+        return task
     }
 
     /// A succeeded task.
     static func finished(_ path: String, size: Int64) -> TaskDocument {
-        TaskDocument(
-            key: path, state: .succeeded, urls: ["https://example.org/\(path)"], path: path, size: nil, priority: 0,
-            metadata: nil, bytes: .init(done: size, total: size), contentVersion: 1, etag: nil, lastModified: nil,
-            effectiveURL: nil, digests: [:], attempts: 1, failure: nil, createdAt: moment, startedAt: moment,
-            finishedAt: moment, retry: nil)
+        var task = task(.succeeded, path)
+        task.bytes = .init(done: size, total: size)
+        task.attempts = 1
+        task.finishedAt = moment
+        return task
+    }
+
+    private static func task(_ state: TaskState, _ path: String) -> TaskDocument {
+        var task = TaskDocument(
+            key: path, state: state, urls: ["https://example.org/\(path)"], path: path, createdAt: moment)
+        task.startedAt = moment
+        return task
     }
 
     /// A live worker.
     static let worker = WorkerDocument(
-        name: "w", session: SessionID(rawValue: 1), state: "ready", version: "1", sinks: [], slots: 1, leases: 0,
-        bytesPerSecond: 0, startedAt: moment, lastSeenAt: moment, labels: [:])
+        name: "w", session: SessionID(rawValue: 1), version: "1", startedAt: moment, lastSeenAt: moment)
 
     /// The facts of a task's event: its path, and further fields.
     static func task(

@@ -9,10 +9,11 @@ struct SilenceWatchTests {
     private static let later = Timestamp(microseconds: Samples.moment.microseconds + 12_000_000)
 
     private func worker(_ name: String, isSilent: Bool, session: Int64 = 1) -> WorkerDocument {
-        WorkerDocument(
-            name: name, session: SessionID(rawValue: session), state: "ready", version: "1.0", sinks: [], slots: 1,
-            leases: 0, bytesPerSecond: 0, startedAt: Samples.moment, lastSeenAt: Samples.moment,
-            silentSince: isSilent ? Samples.moment : nil, labels: [:])
+        var worker = WorkerDocument(
+            name: name, session: SessionID(rawValue: session), version: "1.0", startedAt: Samples.moment,
+            lastSeenAt: Samples.moment)
+        worker.silentSince = isSilent ? Samples.moment : nil
+        return worker
     }
 
     @Test func eachSilenceIsToldOnceAndSoIsItsEnd() {

@@ -38,7 +38,7 @@ struct GroupSettingsTests {
             ),
             deadline: .set("2h"),
             onDeadline: .continue,
-            after: [PrerequisiteRequest(group: "nightly"), PrerequisiteRequest(group: "weekly", on: .finished)]
+            after: [GroupPrerequisite(group: "nightly"), GroupPrerequisite(group: "weekly", on: .finished)]
         )
         #expect(patch == expected)
         try patch.check(of: "g")
@@ -102,7 +102,7 @@ struct GroupSettingsTests {
         #expect(
             request
                 == GroupRequest(
-                    name: "g", priority: 5, limits: limits, deadline: "30s", after: [PrerequisiteRequest(group: "a")]))
+                    name: "g", priority: 5, limits: limits, deadline: "30s", after: [GroupPrerequisite(group: "a")]))
         try request.check()
     }
 

@@ -78,22 +78,3 @@ struct ChunkPlannerTests {
         #expect(planner.chunkSize(size: mebibyte, parallelism: 4) == mebibyte)
     }
 }
-
-struct BackoffTests {
-    @Test(
-        arguments: [
-            (-1, 0), (0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (8, 128), (9, 256), (10, 300), (40, 300), (41, 300),
-            (Int.max, 300),
-        ] as [(Int, Int64)]
-    )
-    func boundDoublesUpToFiveMinutes(failures: Int, seconds: Int64) {
-        #expect(Backoff().delay(failures: failures, random: 1) == .seconds(seconds))
-        #expect(Backoff().delay(failures: failures, random: 0) == .zero)
-        #expect(Backoff().delay(failures: failures, random: 0.5) == .seconds(seconds) / 2)
-    }
-
-    @Test func ownBoundsAreKept() {
-        let backoff = Backoff(base: .milliseconds(10), maximum: .milliseconds(25))
-        #expect((1...4).map { backoff.delay(failures: $0, random: 1) } == [10, 20, 25, 25].map { .milliseconds($0) })
-    }
-}

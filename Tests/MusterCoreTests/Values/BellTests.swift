@@ -1,5 +1,6 @@
-import MusterCore
 import Testing
+
+@testable import MusterCore
 
 /// The bell that wakes tasks that wait for an event.
 @Suite(.timeLimit(.minutes(1))) struct BellTests {
@@ -17,6 +18,7 @@ import Testing
         let bell = Bell()
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 { group.addTask { await bell.wait(since: 0, limit: Self.forever, clock: .continuous) } }
+            while bell.sleeping < 8 { await Task.yield() }
             bell.ring()
         }
     }
@@ -25,6 +27,7 @@ import Testing
         let bell = Bell()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await bell.wait(since: 0, limit: Self.forever, clock: .continuous) }
+            while bell.sleeping < 1 { await Task.yield() }
             group.cancelAll()
         }
         #expect(bell.rings == 0)

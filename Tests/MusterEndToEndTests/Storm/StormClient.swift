@@ -44,7 +44,7 @@ struct StormClient: Sendable {
                 .destinationTaken, .conflict, .busy, .databaseUnavailable, .stopping:
                 break
             case .invalidRequest, .tooLarge, .unauthorized, .forbidden, .foreignHost, .foreignOrigin,
-                .unsupportedMediaType, .subscriptionNotFound, .deliveryNotFound,
+                .unsupportedMediaType, .expectationFailed, .subscriptionNotFound, .deliveryNotFound,
                 .consumerNotFound, .sessionNotFound, .notFound, .methodNotAllowed, .subscriptionExists, .eventsGone,
                 .otherLog, .internal:
                 ledger.isSurprised(by: "\(deed.rawValue): \(problem)")
@@ -86,7 +86,7 @@ struct StormClient: Sendable {
     private mutating func patch(_ deed: StormDeed, of group: String) -> GroupPatch {
         switch deed {
         case .cap:
-            let rate = PatchField<Int64>.set(Int64(number(256...4_096)) << 10)
+            let rate = Change<Int64>.set(Int64(number(256...4_096)) << 10)
             return GroupPatch(
                 limits: GroupLimitsPatch(
                     maxConnections: chance(50) ? .set(number(1...6)) : .clear,
@@ -102,7 +102,7 @@ struct StormClient: Sendable {
             return GroupPatch(
                 deadline: chance(60) ? .set("\(number(1...15))s") : .clear, onDeadline: chance(50) ? .fail : .continue)
         case .chain:
-            let other = PrerequisiteRequest(group: some(Self.groups), on: chance(70) ? .finished : .succeeded)
+            let other = GroupPrerequisite(group: some(Self.groups), on: chance(70) ? .finished : .succeeded)
             return GroupPatch(after: chance(50) && other.group != group ? [other] : [])
         case .pause, .resume, .cancel, .retry, .seal, .remove, .create, .add, .addAgain, .reopen, .share, .drain,
             .origin:

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -11,13 +10,11 @@ import Testing
             var worker = try await fixture.makeWorker()
             let lease = try #require(try await worker.claim().first)
             try await worker.answer(lease, size: 250, digests: ["md5": "0123"])
-            let stated: String = try await fixture.value(
-                "SELECT concat_ws(' ', stated_digests->>'md5', date_strong, source) FROM tasks")
-            #expect(stated == "0123 t 0")
+            var task = try await fixture.tasks()[0]
+            #expect(task.statedDigests == ["md5": "0123"] && task.dateStrong && task.source == 0)
             try await worker.fail(lease, .changed)
-            let left: String = try await fixture.value(
-                "SELECT concat_ws(' ', stated_digests, date_strong, source) FROM tasks")
-            #expect(left == "f")
+            task = try await fixture.tasks()[0]
+            #expect(task.statedDigests == nil && !task.dateStrong && task.source == nil)
         }
     }
 
@@ -80,10 +77,8 @@ import Testing
             ])
             try await fixture.check()
             #expect(try await fixture.store.task("t", of: "g").path == "a/b (2).txt")
-            let path: String = try await fixture.logged.value(
-                "SELECT data->>'path' FROM events WHERE type = 'dev.muster.task.succeeded.v1'")
-            #expect(path == "a/b (2).txt")
-            #expect(try await fixture.value("SELECT stated_digests->>'md5' FROM tasks", as: String.self) == "0123")
+            #expect(try await fixture.told("task.succeeded", "path") == ["a/b (2).txt"])
+            #expect(try await fixture.tasks()[0].statedDigests == ["md5": "0123"])
         }
     }
 }

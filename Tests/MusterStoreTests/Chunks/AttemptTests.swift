@@ -16,21 +16,14 @@ import Testing
             let failure = try #require(try await fixture.store.task("t", of: "g").failure)
             #expect(failure.kind == .notFound && failure.status == 404 && failure.source == "http://a.test/t")
             #expect(failure.requestID?.hasPrefix("request-") == true && failure.detail == "status 404")
-            let told: String = try await fixture.logged.value(
-                """
-                SELECT concat_ws(' ', data->'failure'->>'kind', data->'failure'->>'status', data->'failure'->>'source')
-                FROM events WHERE type = 'dev.muster.task.failed.v1'
-                """)
-            #expect(told == "notFound 404 http://a.test/t")
-            let noted = try await fixture.values(
-                """
-                SELECT concat_ws(' ', worker, source, kind, status, address, byte, outcome) FROM attempts ORDER BY serial
-                """, as: String.self)
-            #expect(
-                noted == [
-                    "worker 0 httpStatus(500) 500 192.0.2.1 0 nextSource",
-                    "worker 1 notFound 410 192.0.2.1 0 nextSource", "worker 0 notFound 404 192.0.2.1 0 failed",
-                ])
+            #expect(try await fixture.told("task.failed", "failure", "kind") == ["notFound"])
+            #expect(try await fixture.told("task.failed", "failure", "status") == ["404"])
+            #expect(try await fixture.told("task.failed", "failure", "source") == ["http://a.test/t"])
+            let noted = try await fixture.attempts()
+            #expect(noted.map(\.kind) == ["httpStatus(500)", "notFound", "notFound"])
+            #expect(noted.map(\.source) == [0, 1, 0] && noted.map(\.status) == [500, 410, 404])
+            #expect(noted.map(\.outcome) == ["nextSource", "nextSource", "failed"])
+            #expect(noted.allSatisfy { $0.worker == "worker" && $0.address == "192.0.2.1" && $0.byte == 0 })
         }
     }
 
@@ -52,9 +45,9 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await worker.refuse(try #require(try await worker.claim().first), 500)
             try await worker.finishEverything()
-            let left: Int64 = try await fixture.value(
-                "SELECT num_nonnulls(failure_kind, failure_status, failure_source, failure_request)::bigint FROM tasks")
-            #expect(left == 0)
+            let task = try await fixture.tasks()[0]
+            #expect(task.failureKind == nil && task.failureStatus == nil)
+            #expect(task.failureSource == nil && task.failureRequest == nil)
         }
     }
 
@@ -69,13 +62,13 @@ import Testing
                     FROM tasks
                     """)
             }
-            let counts = try await fixture.values("SELECT count(*) FROM attempts GROUP BY task_id", as: Int64.self)
-            #expect(counts == [Int64(Limits.attemptsKept), Int64(Limits.attemptsKept)])
-            let oldest: String = try await fixture.value("SELECT detail FROM attempts ORDER BY serial LIMIT 1")
-            #expect(oldest == "attempt \(60 - Limits.attemptsKept + 1)")
+            let noted = try await fixture.attempts()
+            let counts = Dictionary(grouping: noted, by: \.taskId).values.map { Int32($0.count) }
+            #expect(counts == [Limits.attemptsKept, Limits.attemptsKept])
+            #expect(noted.first?.detail == "attempt \(60 - Limits.attemptsKept + 1)")
             // Attempts are deleted with their task.
             try await fixture.store.remove("g", keys: nil, deletingFiles: false)
-            #expect(try await fixture.value("SELECT count(*) FROM attempts", as: Int64.self) == 0)
+            #expect(try await fixture.count(of: "attempts") == 0)
         }
     }
 
@@ -86,7 +79,7 @@ import Testing
             try await worker.fail(try #require(try await worker.claim().first), .storageFull)
             #expect(try await fixture.outcomes() == ["returned"])
             #expect(try await fixture.store.task("t", of: "g").failure == nil)
-            #expect(try await fixture.value("SELECT failures FROM sources", as: Int32.self) == 0)
+            #expect(try await fixture.sources()[0].failures == 0)
         }
     }
 
@@ -121,8 +114,7 @@ import Testing
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("g", [Wanted("near"), Wanted("far")])
             var worker = try await fixture.makeWorker()
-            let keys = try await fixture.values("SELECT key FROM tasks ORDER BY id", as: String.self)
-            #expect(keys == ["near", "far"])
+            #expect(try await fixture.tasks().map(\.key) == ["near", "far"])
             _ = try await fixture.store.apply(.pause, to: "g", keys: ["far"])
             #expect(try await failures(fixture, of: "near", &worker, .network) == 8)
             _ = try await fixture.store.apply(.resume, to: "g", keys: ["far"])
@@ -173,12 +165,12 @@ import Testing
             // It has served within the last two minutes: no try is the last one.
             var retry = try #require(try await fixture.store.task("t", of: "g").retry)
             #expect(retry.number == 8 && retry.limit == nil && (1...120).contains(retry.onForSeconds ?? 0))
-            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '2 min'")
+            try await fixture.age(.originBytes, by: .seconds(120))
             retry = try #require(try await fixture.store.task("t", of: "g").retry)
             #expect(retry.number == 8 && retry.limit == 8 && retry.onForSeconds == nil)
             #expect(try await failures(fixture, of: "t", &worker, .network, isUnreached: true) == 1)
             // Bytes served long ago are no sign of an outage.
-            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '1 h'")
+            try await fixture.age(.originBytes, by: .seconds(3_600))
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             #expect(try await failures(fixture, of: "t", &worker, .network, isUnreached: true) == 3)
         }
@@ -195,7 +187,7 @@ import Testing
                 try await worker.finishAll([try #require(try await worker.claim().first)])
             }
             #expect(try await fixture.store.foldOriginRates() == 1)
-            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '3 min'")
+            try await fixture.age(.originBytes, by: .seconds(180))
             let tries = try await failures(fixture, of: "t", &worker, .proxy, isUnreached: true)
             #expect(tries == (hasServed ? 8 : 3))
         }
@@ -223,7 +215,7 @@ import Testing
             if hasServed {
                 try await worker.finishAll([try #require(try await worker.claim().first)])
                 #expect(try await fixture.store.foldOriginRates() == 1)
-                try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '3 min'")
+                try await fixture.age(.originBytes, by: .seconds(180))
             }
             let tries = try await failures(fixture, of: "t", &worker, .dns, status: 302, isUnreached: true)
             #expect(tries == (hasServed ? 8 : 3))
@@ -242,8 +234,7 @@ import Testing
             #expect(try await fixture.store.foldOriginRates() == 1)
             var tries: [Int] = []
             for age in [0, 180] {
-                try await fixture.run(
-                    "UPDATE origins SET rate_at = statement_timestamp() - \(Double(age)) * interval '1 s'")
+                try await fixture.set(.originBytes, ago: .seconds(age))
                 tries.append(0)
                 while try await fixture.store.task("t", of: "g").state != .failed {
                     // A witness has shown once that it is a limit.
@@ -314,7 +305,7 @@ import Testing
             func retry() async throws -> TaskRetry? { try await fixture.store.task("t", of: "g").retry }
             #expect(try await retry()?.number == 8)
             #expect(try await retry()?.limit == nil)
-            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '2 min'")
+            try await fixture.age(.originBytes, by: .seconds(120))
             #expect(try await retry()?.limit == 8)
         }
     }

@@ -13,10 +13,9 @@ import Testing
             }
             try await fixture.makeGroup("last", [Wanted("free", origins: ["c"])])
             // The other groups have been served less, and come first in every order.
-            try await fixture.run("UPDATE groups SET served = 1000000 WHERE name = 'last'")
-            try await fixture.run(
-                "UPDATE origins SET not_before = statement_timestamp() + interval '1 h' WHERE key = 'http://a.test:80'")
-            try await fixture.run("UPDATE origins SET max_connections = 1 WHERE key = 'http://b.test:80'")
+            try await fixture.set("groups", "served", to: 1_000_000, of: "last")
+            try await fixture.restOrigins("a", for: .seconds(3_600))
+            try await fixture.capOrigins("b", at: 1)
             var worker = try await fixture.makeWorker()
             let first = try await worker.claim(1)
             #expect(first.map(\.path).allSatisfy { $0.hasPrefix("t3") || $0.hasPrefix("t4") }, "the single lane of b")
@@ -30,11 +29,11 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("busy", Wanted.many(2, "b"))
             try await fixture.makeGroup("idle", Wanted.many(2, "i"))
-            try await fixture.run("UPDATE groups SET served = 1000000000000, shares_at = priority WHERE name = 'busy'")
+            try await fixture.joinSharing("busy", served: 1_000_000_000_000)
             var worker = try await fixture.makeWorker()
             #expect(Set(try await worker.claim(2).map(\.group)) == ["busy", "idle"])
-            let behind: Int64 = try await fixture.value("SELECT max(served) - min(served) FROM groups")
-            #expect(behind == 0, "the idle group starts level with the other")
+            let served = try await fixture.groups().map(\.served)
+            #expect(served[0] == served[1], "the idle group starts level with the other")
             try await fixture.check()
         }
     }
@@ -46,7 +45,7 @@ import Testing
             for lease in try await worker.claim(4) { try await worker.fail(lease, .notFound) }
             #expect(try await fixture.store.group("again").state == .failed)
             try await fixture.makeGroup("busy", Wanted.many(4, "b"))
-            try await fixture.run("UPDATE groups SET served = 100000000, shares_at = priority WHERE name = 'busy'")
+            try await fixture.joinSharing("busy", served: 100_000_000)
             _ = try await fixture.store.apply(.retry, to: "again", keys: nil)
             let groups = try await worker.claim(4).map(\.group)
             #expect(groups.count { $0 == "busy" } == 2)

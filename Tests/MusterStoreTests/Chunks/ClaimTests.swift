@@ -23,7 +23,7 @@ import Testing
             try await fixture.makeGroup("g", Wanted.many(2))
             var expired = try await fixture.makeWorker("expired")
             try await expired.sync()
-            try await fixture.run("UPDATE sessions SET expires_at = '-infinity' WHERE id = \(expired.session.rawValue)")
+            try await fixture.set(.expiry, ago: .seconds(1), of: expired.session.rawValue)
             #expect(try await expired.claimAgain().isEmpty)
 
             var leaving = try await fixture.makeWorker("leaving")
@@ -90,7 +90,7 @@ import Testing
             try await fixture.makeGroup("capped", Wanted.many(30, "c", origins: ["a"]), maxConnections: 5)
             try await fixture.makeGroup(
                 "free", Wanted.many(30, "f", origins: ["a"]) + Wanted.many(30, "b", origins: ["b"]))
-            try await fixture.run("UPDATE origins SET max_connections = 4 WHERE key = 'http://b.test:80'")
+            try await fixture.capOrigins("b", at: 4)
             var workers: [TestWorker] = []
             for number in 0..<8 {
                 var worker = try await fixture.makeWorker("w\(number)")
@@ -113,8 +113,7 @@ import Testing
             // After the race nothing stays unused: sessions can be granted all that the caps allow.
             for worker in workers { _ = try await worker.claimAgain(64) }
             try await fixture.check()
-            let leases: Int64 = try await fixture.value("SELECT count(*) FROM leases")
-            #expect(leases == 7 + 4)
+            #expect(try await fixture.count(of: "leases") == 7 + 4)
         }
     }
 
@@ -191,7 +190,7 @@ import Testing
             #expect(try await worker.claim().first?.kind == .fetch)
             try await worker.done(purge)
             try await fixture.check()
-            #expect(try await fixture.value("SELECT count(*) FROM leases WHERE kind = 'purge'") == Int64(0))
+            #expect(try await fixture.leases().allSatisfy { $0.kind != "purge" })
         }
     }
 
@@ -203,7 +202,7 @@ import Testing
             try await worker.fail(lease, .network)
             try await fixture.check()
             #expect(try await worker.claim().isEmpty)
-            try await fixture.run("UPDATE ready_chunks SET not_before = 'infinity'")
+            try await fixture.prolongChunkWaits()
             #expect(try await fixture.store.promoteDueChunks() == 0)
             try await fixture.passBackoffs()
             #expect(try await worker.claim().count == 1)

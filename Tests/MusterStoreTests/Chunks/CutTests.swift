@@ -81,8 +81,7 @@ import Testing
             let leases = try await worker.claim(8)
             if isCutLate { try await worker.fail(leases[0], .network, at: 70_000, status: 206) }
             try await worker.fail(leases[1], .network, at: 5_000, status: 206)
-            let isLimited: Bool = try await fixture.value("SELECT learned IS NOT NULL FROM origins")
-            #expect(isLimited == !isCutLate)
+            #expect(try await (fixture.origins()[0].learned != nil) == !isCutLate)
             try await fixture.check()
         }
     }
@@ -95,8 +94,7 @@ import Testing
             for number in 1...7 as ClosedRange<Int64> {
                 try await cut(&worker, how, try: number)
                 try await fixture.check()
-                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
-                _ = try await fixture.store.promoteDueChunks()
+                try await fixture.passChunkWaits()
             }
             #expect(try await fixture.store.task("t", of: "g").state == .queued)
         }
@@ -113,7 +111,7 @@ import Testing
             let leases = try await worker.claim(3)
             try await worker.fail(leases[0], .httpStatus(Int(status)), status: status)
             for seconds in [0, 5] {
-                try await fixture.run("UPDATE origins SET rate_at = rate_at - \(Double(seconds)) * interval '1 s'")
+                try await fixture.age(.originBytes, by: .seconds(seconds))
                 #expect(try await fixture.store.promoteDueChunks() == 0)
                 try await worker.finishAll([leases[seconds == 0 ? 1 : 2]])
                 #expect(try await fixture.store.foldOriginRates() == 1)
@@ -131,15 +129,14 @@ import Testing
             let leases = try await worker.claim(2)
             try await worker.finishAll([leases[0]])
             _ = try await fixture.store.foldOriginRates()
-            try await fixture.run("UPDATE origins SET rate_at = rate_at - \(Double(seconds)) * interval '1 s'")
+            try await fixture.age(.originBytes, by: .seconds(seconds))
             var lease = leases[1]
             for number in 1...8 {
                 try await worker.fail(lease, status == 404 ? .notFound : .httpStatus(Int(status)), status: status)
                 if number == 1 {
-                    try await fixture.run("UPDATE attempts SET at = at - \(Double(seconds)) * interval '1 s'")
+                    try await fixture.age(.attempt, by: .seconds(seconds))
                 }
-                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
-                _ = try await fixture.store.promoteDueChunks()
+                try await fixture.passChunkWaits()
                 guard number < 8, let next = try await worker.claimWork().first else { break }
                 lease = next
             }
@@ -160,22 +157,19 @@ import Testing
             var leases = try await worker.claim(Int32(1 + count))
             try await worker.finishAll([leases.removeFirst()])
             _ = try await fixture.store.foldOriginRates()
-            try await fixture.run("UPDATE origins SET rate_at = rate_at - \(Double(seconds)) * interval '1 s'")
+            try await fixture.age(.originBytes, by: .seconds(seconds))
             // Refusals that may mean too many requests at once don't count at first.
             for _ in 1...30 {
                 for lease in leases {
                     try await worker.fail(lease, .network, at: lease.resume.offset + bytes, status: 206)
                 }
                 try await fixture.check()
-                try await fixture.run(
-                    "UPDATE attempts SET at = statement_timestamp() - \(Double(seconds)) * interval '1 s'")
-                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
-                try await fixture.run("UPDATE origins SET not_before = NULL, try_at = NULL")
-                _ = try await fixture.store.promoteDueChunks()
+                try await fixture.set(.attempt, ago: .seconds(seconds))
+                try await fixture.restOrigins(for: nil)
+                try await fixture.passChunkWaits()
                 leases = try await worker.claim(Int32(count))
             }
-            let failed: Int64 = try await fixture.value("SELECT count(*) FROM tasks WHERE state = 'failed'")
-            #expect(failed == (isTried ? 0 : Int64(count)))
+            #expect(try await fixture.store.group("g").tasks[.failed] == (isTried ? 0 : Int64(count)))
         }
     }
 
@@ -187,11 +181,9 @@ import Testing
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
             var worker = try await fixture.makeWorker()
             for version in 1...8 as ClosedRange<Int32> {
-                let waits: Double? = try await fixture.value(
-                    "SELECT max(extract(epoch FROM not_before - statement_timestamp()))::double precision FROM ready_chunks WHERE status = 'waiting'"
-                )
-                #expect((waits ?? 0 > 0) == (version > 4))
-                if version == 8 { #expect(waits ?? 0 > 4) }
+                let wait = try await fixture.waits().max() ?? 0
+                #expect((wait > 0) == (version > 4))
+                if version == 8 { #expect(wait > 4) }
                 try await fixture.passBackoffs()
                 let lease = try #require(try await worker.claimWork().first)
                 #expect(lease.version == version && lease.rung == (version < 4 ? .chunks : .whole))
@@ -210,13 +202,11 @@ import Testing
             let leases = try await worker.claim(8)
             try await worker.fail(leases[0], .network, isUnreached: true)
             // In the first two seconds the refusals may still be a limit.
-            try await fixture.run(
-                "UPDATE origins SET doubted_at = doubted_at - \(Double(seconds)) * interval '1 s', rate_at = rate_at - interval '10 s'"
-            )
+            try await fixture.age(.doubt, by: .seconds(seconds))
+            try await fixture.age(.originBytes, by: .seconds(10))
             for lease in leases[1...] { try await worker.fail(lease, .network, isUnreached: true) }
             try await fixture.check()
-            let failed: Int64 = try await fixture.value("SELECT count(*) FROM tasks WHERE state = 'failed'")
-            #expect(failed == (seconds == 9 ? 7 : 0))
+            #expect(try await fixture.store.group("g").tasks[.failed] == (seconds == 9 ? 7 : 0))
         }
     }
 
@@ -233,7 +223,7 @@ import Testing
                 try await fixture.passBackoffs()
             }
             #expect(try await fixture.store.task("t", of: "g").state == .queued)
-            try await fixture.run("UPDATE origins SET rate_at = rate_at - interval '2 min'")
+            try await fixture.age(.originBytes, by: .seconds(120))
             try await cut(&worker, .unanswered, try: 10)
             #expect(try await fixture.store.task("t", of: "g").state == .failed)
         }

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -9,7 +8,7 @@ import Testing
     private func mismatch(_ worker: inout TestWorker, mixes: Bool = false) async throws -> GrantedLease {
         let lease = try #require(try await worker.claim(9).first { $0.kind == .fetch })
         try await worker.answer(lease, size: 90, etag: "\"\(lease.version)\"")
-        #expect(try await worker.fixture.value("SELECT mixes FROM tasks", as: Bool.self) == mixes)
+        #expect(try await worker.fixture.tasks()[0].mixes == mixes)
         try await worker.fail(lease, .digestMismatch, at: 90)
         return lease
     }
@@ -30,9 +29,7 @@ import Testing
             let task = try await fixture.store.task("t", of: "g")
             #expect(task.state == .failed && task.failure?.kind == .digestMismatch && task.bytesDone == 0)
             #expect(try await fixture.outcomes() == ["startOver", "nextSource", "nextSource", "failed"])
-            let changes: Int64 = try await fixture.logged.value(
-                "SELECT count(*) FROM events WHERE type = 'dev.muster.task.changed.v1'")
-            #expect(changes == 4)
+            #expect(try await fixture.told("task.changed", "key").count == 4)
         }
     }
 
@@ -75,9 +72,7 @@ import Testing
                     try await worker.done(lease)
                 }
                 try await fixture.check()
-                let mismatches = try await fixture.values(
-                    "SELECT mismatches FROM sources ORDER BY ordinal", as: Int32.self)
-                #expect(mismatches == [0, Int32(round)])
+                #expect(try await fixture.sources().map(\.mismatches) == [0, Int32(round)])
             }
             #expect(try await fixture.store.group("g").state == .failed)
         }
@@ -108,7 +103,7 @@ import Testing
                 case .resume?, .retry?, nil:
                     // The purge of a task that has succeeded meanwhile stays, even when the task is removed.
                     let next = try #require(try await worker.claim(2).first { $0.kind == .fetch })
-                    try await fixture.run("UPDATE leases SET session_id = 0 WHERE kind = 'purge'")
+                    try await fixture.orphanPurges()
                     try await worker.finish(next, size: 90)
                     _ = try await fixture.store.sweepSessions()
                     try await fixture.store.remove("g", keys: nil, deletingFiles: false)

@@ -5,22 +5,6 @@ import Testing
 
 /// Refusals that may or may not be connection limits: at first that can't be told (range contract, row 24).
 @Suite struct DoubtTests {
-    /// How many leases origin `a` may have now; the cap of the small policy is 16.
-    private func allowed(_ fixture: StoreFixture) async throws -> Int32 {
-        try await fixture.value("SELECT allowed_connections(o, 16) FROM origins o WHERE key = 'http://a.test:80'")
-    }
-
-    /// The sum of all chunks' failures without progress.
-    private func tries(_ fixture: StoreFixture) async throws -> Int64 {
-        try await fixture.value("SELECT coalesce(sum(attempts), 0)::bigint FROM ready_chunks")
-    }
-
-    /// Lets five seconds pass in which origins serve nothing.
-    private func passDoubt(_ fixture: StoreFixture) async throws {
-        try await fixture.run(
-            "UPDATE origins SET doubted_at = doubted_at - interval '5 s', rate_at = rate_at - interval '5 s'")
-    }
-
     /// The record of the only origin.
     private func origin(_ fixture: StoreFixture) async throws -> OriginRecord {
         try #require(try await fixture.store.origins(after: nil, limit: 1).first)
@@ -37,18 +21,17 @@ import Testing
             for lease in leases[1...] { try await worker.fail(lease, .network, isUnreached: true) }
             leases = try await worker.claim(4)
             for lease in leases[..<2] { try await worker.fail(lease, .network, isUnreached: true) }
-            #expect(try await allowed(fixture) == 16)
-            #expect(try await tries(fixture) == 0)
-            try await passDoubt(fixture)
+            #expect(try await fixture.allowance() == 16)
+            #expect(try await fixture.tries() == 0)
+            try await fixture.age(.doubt, .originBytes, by: .seconds(5))
             for lease in leases[2...] { try await worker.fail(lease, .network, isUnreached: true) }
             try await fixture.check()
-            #expect(try await allowed(fixture) == 16)
-            #expect(try await tries(fixture) == 2)
+            #expect(try await fixture.allowance() == 16)
+            #expect(try await fixture.tries() == 2)
             let out = try await origin(fixture)
             #expect(out.limit == nil && out.secondsSinceRefusal == nil)
             #expect(try #require(out.secondsOut) >= 5)
-            try await fixture.run(
-                "UPDATE ready_chunks SET not_before = not_before + interval '1 h' WHERE status = 'waiting'")
+            try await fixture.prolongChunkWaits()
             try await worker.finishAll(try await worker.claim(1))
             #expect(try await fixture.store.promoteDueChunks() == 0)
             #expect(try await fixture.store.foldOriginRates() == 1)
@@ -66,23 +49,20 @@ import Testing
             var worker = try await fixture.makeWorker()
             let kept = isKept ? try await worker.claim(1) : []
             if isKept {
-                try await fixture.run(
-                    "UPDATE leases SET granted_at = granted_at - interval '5 s', progress_at = progress_at - interval '5 s'"
-                )
+                try await fixture.age(.grant, .progress, by: .seconds(5))
             }
             for _ in 0..<6 {
                 for lease in try await worker.claim(4) {
                     try await worker.fail(lease, .httpStatus(status), status: Int32(status), random: 0)
                 }
-                try await fixture.run(
-                    "UPDATE origins SET doubted_at = doubted_at - interval '1 s', rate_at = rate_at - interval '1 s', not_before = NULL"
-                )
+                try await fixture.age(.doubt, .originBytes, by: .seconds(1))
+                try await fixture.restOrigins(for: nil)
                 try await fixture.passBackoffs()
             }
-            #expect(try await allowed(fixture) == 1)
+            #expect(try await fixture.allowance() == 1)
             try await worker.finishAll(isKept ? kept : try await worker.claim(1))
             #expect(try await fixture.store.foldOriginRates() == 1)
-            #expect(try await allowed(fixture) == after)
+            #expect(try await fixture.allowance() == after)
             try await fixture.check()
         }
     }
@@ -93,10 +73,9 @@ import Testing
     func allowanceGrowsFasterTheLongerNothingIsRefused(seconds: Int, expected: Int32) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
-            try await fixture.run(
-                "UPDATE origins SET learned = 1, learned_at = statement_timestamp() - \(Double(seconds)) * interval '1 s' - interval '0.1 s'"
-            )
-            #expect(try await allowed(fixture) == expected)
+            try await fixture.learnLimit(1)
+            try await fixture.age(.learning, by: .milliseconds(1_000 * seconds + 100))
+            #expect(try await fixture.allowance() == expected)
         }
     }
 
@@ -107,22 +86,19 @@ import Testing
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
             try await worker.fail(leases[0], .network, isUnreached: true)
-            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.allowance() == 16)
             // A refusal after a break counts as a first one again.
-            try await fixture.run(
-                "UPDATE origins SET doubted_at = doubted_at - interval '9 s', refused_at = refused_at - interval '9 s'")
+            try await fixture.age(.doubt, .refusal, by: .seconds(9))
             try await worker.fail(leases[3], .network, isUnreached: true)
-            #expect(try await allowed(fixture) == 16)
-            try await passDoubt(fixture)
+            #expect(try await fixture.allowance() == 16)
+            try await fixture.age(.doubt, .originBytes, by: .seconds(5))
             // The others wait for an answer, or bring bytes.
-            try await fixture.run(
-                "UPDATE leases SET granted_at = granted_at - interval '5 s', progress_at = progress_at - interval '5 s'"
-            )
+            try await fixture.age(.grant, .progress, by: .seconds(5))
             if isServed { #expect(try await worker.progress(leases[1], to: 10)) }
             try await worker.fail(try #require(try await worker.claim().first), .network, isUnreached: true)
-            #expect(try await allowed(fixture) == 8)
+            #expect(try await fixture.allowance() == 8)
             #expect(try await origin(fixture).secondsOut == nil)
-            #expect(try await tries(fixture) == 0)
+            #expect(try await fixture.tries() == 0)
             try await fixture.check()
         }
     }

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -23,8 +22,7 @@ import Testing
 
     /// Ends all waits, and leases the next chunk.
     private func claimDue(_ fixture: StoreFixture, _ worker: inout TestWorker) async throws -> GrantedLease? {
-        try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
-        _ = try await fixture.store.promoteDueChunks()
+        try await fixture.passChunkWaits()
         return try await worker.claimWork().first
     }
 
@@ -46,9 +44,7 @@ import Testing
             try await worker.resolve(try #require(questions.first))
             try await fixture.check()
             #expect(try await fixture.chunks() == [0, 100, 200, 300, 400].map { "fetch \($0) 0 ready 0" })
-            let origins = try await fixture.values(
-                "SELECT DISTINCT o.key FROM ready_chunks c JOIN origins o ON o.id = c.origin_id", as: String.self)
-            #expect(origins == ["http://fresh.test:80"])
+            #expect(try await Set(fixture.readyChunks().map(\.origin)) == ["http://fresh.test:80"])
             // None of it counted as a try.
             #expect(try await fixture.store.task("t", of: "g").attempts == 0)
             #expect(try await fixture.outcomes() == ["resolve", "returned", "returned", "returned"])
@@ -70,9 +66,9 @@ import Testing
             #expect(
                 try await fixture.chunks() == [0, 100, 200, 400].map { "fetch \($0) 0 ready 0" },
                 "refusals of leases of the old URL ask no resolver")
-            let origins = try await fixture.values(
-                "SELECT DISTINCT o.key FROM ready_chunks c JOIN origins o ON o.id = c.origin_id", as: String.self)
-            #expect(origins == ["http://fresh.test:80"], "returned chunks go to the fresh URL too")
+            #expect(
+                try await Set(fixture.readyChunks().map(\.origin)) == ["http://fresh.test:80"],
+                "returned chunks go to the fresh URL too")
             try await worker.refuse(fresh, 403)
             #expect(try await fixture.chunks().contains { $0.hasPrefix("resolve") }, "a fresh URL's refusal does")
             try await fixture.check()
@@ -102,8 +98,7 @@ import Testing
                 try await worker.refuse(try #require(try await worker.claim().first), 401)
                 try await fixture.check()
                 #expect(try await fixture.chunks().last == "resolve 0 0 \(round == 0 ? "ready" : "waiting") 0")
-                try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE kind = 'resolve'")
-                _ = try await fixture.store.promoteDueChunks()
+                try await fixture.passChunkWaits(of: "resolve")
                 try await worker.resolve(try #require(try await worker.claim().first))
             }
             try await worker.refuse(try #require(try await worker.claim().first), 401)
@@ -192,17 +187,12 @@ import Testing
                 #expect(lease.source == source)
                 try await worker.refuse(lease, 401)
                 for tries in 1...3 {
-                    try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE kind = 'resolve'")
-                    _ = try await fixture.store.promoteDueChunks()
+                    try await fixture.passChunkWaits(of: "resolve")
                     let question = try #require(try await worker.claim().first)
                     #expect(question.kind == .resolve && question.source == source)
                     try await worker.fail(question, .httpStatus(500), retryAfter: 1_000_000)
                     try await fixture.check()
-                    let waits: [Double] = try await fixture.values(
-                        """
-                        SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks
-                        WHERE kind = 'resolve'
-                        """)
+                    let waits = try await fixture.waits(of: "resolve")
                     if tries < 3 {
                         #expect(
                             waits.allSatisfy { $0 > 3_000 } && waits.count == 1, "it waits as Retry-After says")
@@ -226,7 +216,7 @@ import Testing
             // The lost worker's answer comes too late; it wrote nothing that would need a fence.
             try await lost.resolve(question)
             #expect(try await fixture.chunks().contains("resolve 0 0 ready 0"))
-            #expect(try await fixture.value("SELECT NOT fenced FROM tasks", as: Bool.self))
+            #expect(try await !fixture.tasks()[0].fenced)
             try await fixture.check()
         }
     }
@@ -240,18 +230,16 @@ import Testing
             let before = try await StoreText.lines(fixture)
             try await worker.resolve(question, to: "late")
             #expect(try await StoreText.lines(fixture) == before)
-            let url: String = try await fixture.value("SELECT fresh_url || fresh_headers::text FROM sources")
-            #expect(url == #"http://fresh.test/t?signature=1{"Authorization": "fresh"}"#)
+            let source = try await fixture.sources()[0]
+            #expect(source.freshUrl == "http://fresh.test/t?signature=1")
+            #expect(source.freshHeaders == ["Authorization": "fresh"])
         }
     }
 
     /// The number of questions that are ready, waiting or leased.
-    private func questions(_ fixture: StoreFixture) async throws -> Int64 {
-        try await fixture.value(
-            """
-            SELECT (SELECT count(*) FROM ready_chunks WHERE kind = 'resolve')
-                + (SELECT count(*) FROM leases WHERE kind = 'resolve')
-            """)
+    private func questions(_ fixture: StoreFixture) async throws -> Int {
+        let kinds = try await fixture.readyChunks().map(\.kind) + fixture.leases().map(\.kind)
+        return kinds.count { $0 == "resolve" }
     }
 
     @Test(arguments: [TaskVerb.pause, .cancel]) func questionIsNotKeptWhenItsTaskStops(verb: TaskVerb) async throws {
@@ -284,14 +272,11 @@ import Testing
                     if isLeased {
                         _ = try await worker.claim()
                     } else {
-                        try await fixture.run(
-                            "UPDATE ready_chunks SET status = 'waiting', not_before = 'infinity' WHERE kind = 'resolve'"
-                        )
+                        try await fixture.prolongChunkWaits(of: "resolve")
                     }
                     #expect(try await questions(fixture) == 1)
                     // The refused chunk is tried once more before the resolver answers, and it works.
-                    try await fixture.run("UPDATE ready_chunks SET not_before = '-infinity' WHERE kind = 'fetch'")
-                    _ = try await fixture.store.promoteDueChunks()
+                    try await fixture.passChunkWaits(of: "fetch")
                     let again = try #require(try await worker.claim().first)
                     #expect(again.kind == .fetch)
                     if isWhole { try await worker.finish(again, size: 90) } else { try await worker.done(again) }

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -17,8 +16,7 @@ import Testing
             try await worker.fail(second, .httpStatus(503))
             try await fixture.check()
             // Every source has been tried: the backoff is 1 s × 2ⁿ⁻¹ × random after the n-th round.
-            let wait: Double = try await fixture.value(
-                "SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks")
+            let wait = try #require(try await fixture.waits().first)
             #expect(wait > -60 && wait <= 1)
             #expect(try await worker.claim().isEmpty)
             for source in [0, 1, 0, 1] as [Int32] {
@@ -100,7 +98,7 @@ import Testing
                 try await fixture.check()
             }
             #expect(try await fixture.store.task("t", of: "g").state == .failed)
-            let types = try await fixture.logged.values("SELECT type FROM events ORDER BY position", as: String.self)
+            let types = try await fixture.events().map(\.type)
             #expect(
                 types == Array(repeating: "dev.muster.task.changed.v1", count: 3)
                     + ["dev.muster.task.failed.v1", "dev.muster.group.failed.v1"])
@@ -186,7 +184,7 @@ import Testing
             try await worker.learn(first, size: 900)
             try await worker.fail(first, .noSpace)
             try await fixture.check()
-            let roomless = try await fixture.store.explanation(of: "g").roomless
+            let roomless = try await fixture.store.explanation(of: "g").situation.roomless
             #expect(roomless.tasks == 1 && roomless.first.map(\.key) == ["huge"])
             #expect(roomless.first.first?.detail?.isEmpty == false)
             #expect(try await worker.claim().first?.path != "huge", "its other chunks don't go first either")
@@ -221,13 +219,9 @@ import Testing
             let paused = try await fixture.store.origins(after: nil, limit: 10).filter { $0.pausedUntil != nil }
             #expect(paused.map(\.key) == ["http://a.test:80"] && paused[0].isTried)
             #expect(try await fixture.store.group("g").areOriginsTried)
-            let seconds: Double = try await fixture.value(
-                """
-                SELECT max(extract(epoch FROM not_before - statement_timestamp()))::double precision FROM origins
-                WHERE not_before IS NOT NULL
-                """)
-            #expect(seconds <= 3600 * 1.1)
-            try await fixture.run("UPDATE origins SET not_before = '-infinity'")
+            let rest = try #require(try await fixture.origins().compactMap(\.rest).max())
+            #expect(rest <= 3600 * 1.1)
+            try await fixture.restOrigins(for: nil)
             #expect(try await worker.claim(9).count == 3)
         }
     }
@@ -336,9 +330,7 @@ import Testing
                 }
                 try await fixture.check()
                 try await fixture.passBackoffs()
-                try await fixture.run(
-                    "UPDATE origins SET learned_at = statement_timestamp() - interval '1 min' WHERE learned IS NOT NULL"
-                )
+                try await fixture.set(.learning, ago: .seconds(60))
             }
             #expect(tries <= (files == 1 ? 4 : 6 * files), "\(tries)")
         }

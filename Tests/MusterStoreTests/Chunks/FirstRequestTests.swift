@@ -53,12 +53,13 @@ import Testing
             let whole = try #require(try await worker.claim().first)
             #expect(
                 try await worker.answer(whole, size: 100 << 20, etag: "\"1\"", askedForAll: true, chunkSize: 8 << 20))
-            try await fixture.run("UPDATE origins SET serves_again = true, max_connections = 64")
-            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            try await fixture.setServesAgain()
+            try await fixture.capOrigins(at: 64)
+            try await fixture.dropTrials()
             #expect(try await worker.progress(whole, to: 12 << 20))
-            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '4 s'")
+            try await fixture.age(.grant, by: .seconds(4))
             #expect(try await worker.help(idle).asked == [worker.session])
-            let tile: Int64 = try await fixture.value("SELECT tile FROM leases")
+            let tile = try #require(try await fixture.leases()[0].tile)
             #expect((tile + (1 << 20) - 1) >> 20 == mebibytes, "\(tile) bytes")
         }
     }
@@ -70,15 +71,15 @@ import Testing
         policy.firstChunk = 8 << 20
         try await StoreFixture.run(policy: policy) { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
-            if isKnown { try await fixture.run("UPDATE origins SET serves_again = true") }
+            if isKnown { try await fixture.setServesAgain() }
             var worker = try await fixture.makeWorker()
             let whole = try #require(try await worker.claim().first)
             #expect(
                 try await worker.answer(whole, size: 4 << 20, etag: "\"1\"", askedForAll: !isKnown, chunkSize: 8 << 20))
-            try await fixture.run("UPDATE origins SET serves_again = true")
-            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            try await fixture.setServesAgain()
+            try await fixture.dropTrials()
             #expect(try await worker.progress(whole, to: isSlow ? 300_000 : 2 << 20))
-            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '3 s'")
+            try await fixture.age(.grant, by: .seconds(3))
             let asked = try await worker.help(8).asked
             guard isSlow else {
                 #expect(asked.isEmpty, "it ends before helpers could begin")
@@ -103,11 +104,11 @@ import Testing
             for lease in leases {
                 #expect(try await worker.answer(lease, size: size, etag: "\"1\"", askedForAll: true))
             }
-            try await fixture.run("UPDATE leases SET tile = NULL")
-            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            try await fixture.dropTiles()
+            try await fixture.dropTrials()
             #expect(try await fixture.store.trySlowOrigins() == 0, "the leases are young")
             #expect(try await worker.progress(leases[0], to: 100_000))
-            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '6 s'")
+            try await fixture.age(.grant, by: .seconds(6))
             #expect(try await fixture.store.trySlowOrigins() == 1)
             try await fixture.check("tried")
             let trial = try #require(try await worker.claim(8).first)
@@ -117,7 +118,7 @@ import Testing
             if isServed { try await worker.servedAgain(trial) } else { try await worker.refuse(trial, 403) }
             try await fixture.check("answered")
             #expect(try await fixture.store.trySlowOrigins() == 0, "once is enough")
-            try await fixture.run("UPDATE origins SET compared_at = compared_at - interval '11 min'")
+            try await fixture.age(.comparison, by: .seconds(660))
             #expect(try await fixture.store.trySlowOrigins() == 1)
         }
     }
@@ -131,11 +132,12 @@ import Testing
             var worker = try await fixture.makeWorker()
             let lease = try #require(try await worker.claim().first)
             #expect(try await worker.answer(lease, size: 40 << 20, etag: "\"1\"", askedForAll: true))
-            try await fixture.run(
-                "UPDATE leases SET tile = NULL, last = 8388608, granted_at = granted_at - interval '6 s'")
-            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            try await fixture.dropTiles()
+            try await fixture.set("leases", "last", to: 8 << 20)
+            try await fixture.age(.grant, by: .seconds(6))
+            try await fixture.dropTrials()
             #expect(try await worker.progress(lease, to: 1 << 20))
-            if hasStopped { try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '6 s'") }
+            if hasStopped { try await fixture.age(.progress, by: .seconds(6)) }
             #expect(try await fixture.store.trySlowOrigins() == (hasStopped ? 1 : 0))
         }
     }
@@ -147,12 +149,13 @@ import Testing
             let lease = try #require(try await worker.claim().first)
             let size: Int64 = 8 << 20
             #expect(try await worker.answer(lease, size: size, etag: "\"1\"", askedForAll: true))
-            try await fixture.run("UPDATE leases SET tile = NULL, granted_at = granted_at - interval '6 s'")
-            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            try await fixture.dropTiles()
+            try await fixture.age(.grant, by: .seconds(6))
+            try await fixture.dropTrials()
             #expect(try await worker.progress(lease, to: 2 << 20))
             #expect(try await fixture.store.trySlowOrigins() == 0)
             #expect(try await worker.progress(lease, to: size - 1_000))
-            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '3 s'")
+            try await fixture.age(.grant, by: .seconds(3))
             #expect(try await fixture.store.trySlowOrigins() == 0, "it is nearly complete")
         }
     }
@@ -166,10 +169,11 @@ import Testing
             try await fixture.check("refused")
             let next = try await worker.claim(8)
             #expect(next.map(\.key) == ["u"] && next.allSatisfy(\.asksForAll), "nothing is known of the origin")
-            let task: String = try await fixture.value(
-                "SELECT concat_ws(' ', attempts, failure_kind) FROM tasks WHERE key = 't'")
-            let allowed: String? = try await fixture.value("SELECT learned::text FROM origins")
-            #expect(task == "0" && allowed == nil, "the refusal says nothing of the file, nor of a limit")
+            let task = try #require(try await fixture.tasks().first { $0.key == "t" })
+            let learned = try await fixture.origins()[0].learned
+            #expect(
+                task.attempts == 0 && task.failureKind == nil && learned == nil,
+                "the refusal says nothing of the file, nor of a limit")
             try await worker.finish(whole, size: 1_000)
             try await fixture.check("finished")
             #expect(try await fixture.store.task("t", of: "g").state == .succeeded)
@@ -243,10 +247,10 @@ import Testing
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(2)
             for lease in leases { try await worker.answer(lease, size: 1_000_000, etag: "\"1\"", askedForAll: true) }
-            try await fixture.run("UPDATE origins SET max_connections = 1")
-            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '10 s'")
+            try await fixture.capOrigins(at: 1)
+            try await fixture.age(.grant, by: .seconds(10))
             #expect(try await fixture.store.preempt().isEmpty)
-            try await fixture.run("UPDATE origins SET serves_again = true")
+            try await fixture.setServesAgain()
             #expect(try await fixture.store.preempt() == [worker.session])
         }
     }
@@ -260,7 +264,7 @@ import Testing
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
             try await fixture.check("paused")
             #expect(
-                try await fixture.value("SELECT count(*) FROM holdouts WHERE lane > 0", as: Int64.self) == 2,
+                try await fixture.holdouts(inLanes: true).count == 2,
                 "both connections count until the worker releases them")
             #expect(try await fixture.chunks().count == 8)
             _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
@@ -279,8 +283,8 @@ import Testing
             try await fixture.check("finished")
             try await worker.servedAgain(trial)
             try await fixture.check("served again")
-            #expect(try await fixture.value("SELECT serves_again FROM origins", as: Bool.self))
-            #expect(try await fixture.value("SELECT count(*) FROM leases", as: Int64.self) == 0)
+            #expect(try await fixture.origins()[0].servesAgain)
+            #expect(try await fixture.count(of: "leases") == 0)
         }
     }
 
@@ -306,11 +310,10 @@ import Testing
 
     @Test func sourcesWithAResolverOrWithoutHTTPAreAskedForParts() async throws {
         try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("files", [Wanted("v")])
+            try await fixture.set("sources", "url", to: "sftp://a.test/v")
             try await fixture.makeGroup("mirrors", [Wanted("t", origins: ["a", "b"])])
             try await fixture.makeResolvedGroup("resolved", [Wanted("u")])
-            try await fixture.makeGroup("files", [Wanted("v")])
-            try await fixture.run(
-                "UPDATE sources s SET url = 'sftp://a.test/v' FROM tasks t WHERE t.id = s.task_id AND t.key = 'v'")
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(8)
             #expect(leases.count == 3 && leases.filter(\.asksForAll).map(\.group) == ["mirrors"])

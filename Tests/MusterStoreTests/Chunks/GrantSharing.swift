@@ -97,10 +97,9 @@ struct Sharing {
 
     /// Keeps more tasks in every group than could be leased next.
     private mutating func fill() async throws {
-        for (group, shape) in shapes {
-            let ready: Int64 = try await fixture.value(
-                "SELECT CASE desired WHEN 'run' THEN queued ELSE 1000000 END FROM groups WHERE name = \(group)")
-            guard ready < Int64(room) else { continue }
+        for row in try await fixture.groups() where row.desired == "run" && row.queued < Int64(room) {
+            let group = row.name
+            guard let shape = shapes[group] else { continue }
             let wanted = (1...(4 * Int(room))).map {
                 Wanted(
                     "\(group)/\(shape.files + $0)", size: shape.isKnown ? shape.file : nil, origins: [shape.origin])

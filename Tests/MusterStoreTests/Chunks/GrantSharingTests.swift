@@ -109,7 +109,7 @@ import Testing
             try await fixture.makeGroup("capped", Wanted.many(60, "c", size: 90), maxConnections: 3)
             try await fixture.makeGroup("busy", Wanted.many(60, "b", size: 90, origins: ["b"]))
             try await fixture.makeGroup("free", Wanted.many(60, "f", size: 90, origins: ["f"]))
-            try await fixture.run("UPDATE origins SET max_connections = 2 WHERE key = 'http://b.test:80'")
+            try await fixture.capOrigins("b", at: 2)
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(40)
             let counts = Dictionary(grouping: leases, by: \.group).mapValues(\.count)
@@ -125,7 +125,7 @@ import Testing
                 try await sharing.add("busy\(number)", file: 64 * Self.kibibyte, origin: "busy")
             }
             try await sharing.add("free", file: 100_000 * Self.kibibyte, origin: "free")
-            try await fixture.run("INSERT INTO origins (key, max_connections) VALUES ('http://busy.test:80', 1)")
+            _ = try await fixture.store.setOrigin("http://busy.test:80", maxConnections: .set(1))
             // The free group gets far ahead of the others, which share one connection.
             try await sharing.run(untilBytes: 6 << 30)
             for number in 1...3 {
@@ -143,10 +143,10 @@ import Testing
             let lease = try #require(try await worker.claim().first)
             try await worker.learn(lease, size: 90)
             try await worker.done(lease)
-            try await fixture.run("UPDATE groups SET held = true")
+            try await fixture.set("groups", "held", to: true)
             #expect(try await worker.claim(4).map(\.kind) == [.finalize])
             #expect(try await worker.claim(4).isEmpty)
-            try await fixture.run("UPDATE groups SET held = false")
+            try await fixture.set("groups", "held", to: false)
             #expect(try await worker.claim(4).map(\.path) == ["other"])
             try await fixture.check()
         }

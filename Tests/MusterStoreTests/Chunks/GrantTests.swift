@@ -8,19 +8,16 @@ import Testing
     @Test func leaseCarriesOptionsPolicyAndTheResolversAnswer() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("k", size: 90)], resolver: #"{"url": "http://resolver.test/"}"#)
-            try await fixture.run(
-                #"""
-                UPDATE groups SET fetch_options = '{"proxy": "p"}', policy = '{"names": "given"}'
-                """#)
-            try await fixture.run(
-                #"""
-                UPDATE tasks SET fetch_options = '{"netrc": "n"}', content_type = 'application/zip', stated_digests = '{"md5": "00"}',
-                    date_strong = true, failure_status = 403
-                """#)
-            try await fixture.run(
-                #"""
-                UPDATE sources SET headers = '{"A": "1"}', fresh_url = 'http://fresh.test/k?s=1', fresh_headers = '{"B": "2"}'
-                """#)
+            try await fixture.set("groups", "fetch_options", to: PostgresJSON(#"{"proxy": "p"}"#))
+            try await fixture.set("groups", "policy", to: PostgresJSON(#"{"names": "given"}"#))
+            try await fixture.set("tasks", "fetch_options", to: PostgresJSON(#"{"netrc": "n"}"#))
+            try await fixture.set("tasks", "content_type", to: "application/zip")
+            try await fixture.set("tasks", "stated_digests", to: PostgresJSON(#"{"md5": "00"}"#))
+            try await fixture.set("tasks", "date_strong", to: true)
+            try await fixture.set("tasks", "failure_status", to: 403)
+            try await fixture.set("sources", "headers", to: PostgresJSON(#"{"A": "1"}"#))
+            try await fixture.set("sources", "fresh_url", to: "http://fresh.test/k?s=1")
+            try await fixture.set("sources", "fresh_headers", to: PostgresJSON(#"{"B": "2"}"#))
             var worker = try await fixture.makeWorker()
             let lease = try #require(try await worker.claim().first)
             #expect(lease.group == "g" && lease.key == "k" && lease.contentType == "application/zip")
@@ -54,9 +51,11 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await worker.refuse(try #require(try await worker.claim().first), 403)
             // Pausing drops the question. If one exists nevertheless, it is not leased along with the finalizations.
-            try await fixture.run("UPDATE groups SET desired = 'pause', finalizing = 1")
+            try await fixture.set("groups", "desired", to: "pause")
+            try await fixture.set("groups", "finalizing", to: 1)
             #expect(try await worker.claim(9).isEmpty)
-            try await fixture.run("UPDATE groups SET desired = 'run', finalizing = 0")
+            try await fixture.set("groups", "desired", to: "run")
+            try await fixture.set("groups", "finalizing", to: 0)
             #expect(try await worker.claim(9).map(\.kind) == [.resolve])
         }
     }
@@ -66,17 +65,18 @@ import Testing
             try await fixture.makeGroup("g", Wanted.many(40))
             var worker = try await fixture.makeWorker()
             #expect(try await worker.claim(40).count == 16)
-            try await fixture.run("UPDATE ready_chunks SET status = 'ready', not_before = NULL")
-            try await fixture.run(
-                "UPDATE origins SET learned = 16, learned_at = clock_timestamp(), limited_at = clock_timestamp()")
+            try await fixture.passChunkWaits()
+            try await fixture.learnLimit(16)
             #expect(try await worker.claim(40).isEmpty)
-            try await fixture.run("UPDATE origins SET learned = 17, max_connections = 100")
+            try await fixture.learnLimit(17)
+            try await fixture.capOrigins(at: 100)
             #expect(try await worker.claim(40).count == 1)
-            try await fixture.run("UPDATE origins SET learned_at = learned_at - interval '11 s'")
+            try await fixture.age(.learning, by: .seconds(11))
             #expect(try await worker.claim(40).count == 1)
-            try await fixture.run("UPDATE origins SET learned_at = learned_at - interval '5 s'")
+            try await fixture.age(.learning, by: .seconds(5))
             #expect(try await worker.claim(40).count == 2)
-            try await fixture.run("UPDATE origins SET learned_at = '2000-01-01', max_connections = 21")
+            try await fixture.age(.learning, by: .seconds(1_000_000))
+            try await fixture.capOrigins(at: 21)
             #expect(try await worker.claim(40).count == 1, "never more than its cap")
             try await fixture.check()
         }

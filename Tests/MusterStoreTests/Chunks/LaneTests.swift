@@ -5,16 +5,6 @@ import Testing
 
 /// Leases that queue behind others for the same connection (I5, adr/0024).
 @Suite struct LaneTests {
-    private func cap(_ fixture: StoreFixture, _ origin: String = "a", at cap: Int32) async throws {
-        let key = "http://\(origin).test:80"
-        try await fixture.run("UPDATE origins SET max_connections = \(cap) WHERE key = \(key)")
-    }
-
-    /// Makes all leases as young as if they were granted now.
-    private func renew(_ fixture: StoreFixture) async throws {
-        try await fixture.run("UPDATE leases SET granted_at = statement_timestamp()")
-    }
-
     /// The number of leases of each lane, the fullest first.
     private func depths(_ leases: [GrantedLease]) -> [Int] {
         Dictionary(grouping: leases, by: \.lane).mapValues(\.count).values.sorted(by: >)
@@ -23,14 +13,14 @@ import Testing
     @Test func leasesBeyondTheCapWaitInExistingLanesAndOpenNone() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(20))
-            try await cap(fixture, at: 2)
+            try await fixture.capOrigins(at: 2)
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(8, ahead: 8)
             #expect(depths(leases) == [5, 5], "two connections, with the leases taken ahead spread over them")
-            let explanation = try await fixture.store.explanation(of: "g")
+            let explanation = try await fixture.store.explanation(of: "g").situation
             #expect(explanation.leases.connections == 2 && explanation.origins.map(\.connections) == [2])
             try await fixture.check()
-            try await renew(fixture)
+            try await fixture.set(.grant, ago: .zero)
             let more = try await worker.claim(8, ahead: 3)
             #expect(more.count == 3 && Set(more.map(\.lane)).isSubset(of: Set(leases.map(\.lane))))
             try await fixture.check()
@@ -40,7 +30,7 @@ import Testing
     @Test func withoutLeasesAheadEachLeaseIsAConnection() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(20))
-            try await cap(fixture, at: 3)
+            try await fixture.capOrigins(at: 3)
             var worker = try await fixture.makeWorker()
             #expect(depths(try await worker.claim(8)) == [1, 1, 1])
             #expect(try await worker.claim(8).isEmpty)
@@ -51,7 +41,7 @@ import Testing
     @Test func aSessionWithoutALaneGetsALaneOfASessionWithMoreThanItsShare() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40))
-            try await cap(fixture, at: 2)
+            try await fixture.capOrigins(at: 2)
             var first = try await fixture.makeWorker("first")
             var second = try await fixture.makeWorker("second")
             let held = try await first.claim(2, ahead: 2)
@@ -60,7 +50,7 @@ import Testing
             // From here on both sessions ask at once: what the first is granted goes into one of its lanes, and the other lane empties.
             try await first.sync()
             try await second.sync()
-            try await renew(fixture)
+            try await fixture.set(.grant, ago: .zero)
             let surplus = try #require(held.map(\.lane).max())
             let leases = try await fixture.store.claim([
                 ClaimRequest(session: first.session, sequence: first.sequence, room: 0, ahead: 2),
@@ -81,7 +71,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
             try await fixture.makeGroup("h", Wanted.many(4, "h"))
-            try await cap(fixture, at: 1)
+            try await fixture.capOrigins(at: 1)
             var worker = try await fixture.makeWorker()
             #expect(try await worker.claim(1).map(\.group) == ["g"])
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
@@ -97,11 +87,11 @@ import Testing
     @Test func lanesBeyondASmallerCapGetNothingMore() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40))
-            try await cap(fixture, at: 4)
+            try await fixture.capOrigins(at: 4)
             var worker = try await fixture.makeWorker()
             let held = try await worker.claim(4)
-            try await cap(fixture, at: 1)
-            try await renew(fixture)
+            try await fixture.capOrigins(at: 1)
+            try await fixture.set(.grant, ago: .zero)
             let more = try await worker.claim(0, ahead: 4)
             #expect(Set(more.map(\.lane)) == [try #require(held.map(\.lane).min())])
         }
@@ -110,14 +100,14 @@ import Testing
     @Test func noLeaseQueuesBehindAnOldOrShrinkingOne() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40))
-            try await cap(fixture, at: 2)
+            try await fixture.capOrigins(at: 2)
             var worker = try await fixture.makeWorker()
             let held = try await worker.claim(2).sorted { $0.lane < $1.lane }
-            try await renew(fixture)
-            let lane = held[0].lane
-            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '3 s' WHERE lane = \(lane)")
+            try await fixture.set(.grant, ago: .zero)
+            try await fixture.age(.grant, by: .seconds(3), of: held[0].name.chunk.rawValue)
             #expect(Set(try await worker.claim(0, ahead: 2).map(\.lane)) == [held[1].lane])
-            try await fixture.run("UPDATE leases SET last = 100, shrink_to = 0")
+            try await fixture.set("leases", "last", to: 100)
+            try await fixture.set("leases", "shrink_to", to: 0)
             #expect(try await worker.claim(0, ahead: 2).isEmpty)
         }
     }
@@ -125,22 +115,20 @@ import Testing
     @Test func aGroupThatJoinsDoesNotPayForProvisionalChargesOfOthers() async throws {
         try await StoreFixture.run(policy: Sharing.policy) { fixture in
             try await fixture.makeGroup("first", Wanted.many(60))
-            try await cap(fixture, at: 1)
+            try await fixture.capOrigins(at: 1)
             var worker = try await fixture.makeWorker()
             // None of the sizes is known: each task is charged as a large file.
             let held = try await worker.claim(1, ahead: 31)
             try #require(held.count == 32)
             try await fixture.makeGroup("second", Wanted.many(60, "s"))
-            try await renew(fixture)
+            try await fixture.set(.grant, ago: .zero)
             let next = try await worker.claim(0, ahead: 4)
             #expect(next.allSatisfy { $0.group == "second" } && next.count == 4, "the first group's leases come first")
             for lease in held {
                 try await worker.learn(lease, size: 50)
                 try await worker.done(lease)
             }
-            let ahead: Int64 = try await fixture.value(
-                "SELECT max(served) FILTER (WHERE name = 'second') - max(served) FILTER (WHERE name = 'first') FROM groups"
-            )
+            let ahead = try await fixture.served("second") - fixture.served("first")
             #expect(ahead <= 4 * 8_388_608, "at most the charge of its own leases")
             try await fixture.check()
         }
@@ -162,12 +150,11 @@ import Testing
     @Test func theDeathOfASessionDoesNotCountForQueuedLeases() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
-            try await cap(fixture, at: 1)
+            try await fixture.capOrigins(at: 1)
             var worker = try await fixture.makeWorker()
             #expect(depths(try await worker.claim(1, ahead: 2)) == [3])
             try await fixture.expire(worker.session)
-            #expect(
-                try await fixture.values("SELECT deaths FROM ready_chunks ORDER BY id", as: Int32.self) == [1, 0, 0])
+            #expect(try await fixture.readyChunks().map(\.deaths) == [1, 0, 0])
             try await fixture.check()
         }
     }
@@ -175,11 +162,11 @@ import Testing
     @Test func leasesAheadStayWithinTheSessionsLimit() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(100))
-            try await cap(fixture, at: 2)
+            try await fixture.capOrigins(at: 2)
             var worker = try await fixture.makeWorker()
             // Two lanes are opened, and 56 leases are taken ahead, of at most 64: six slots stay free.
             #expect(try await worker.claim(8, ahead: 200).count == 58)
-            try await renew(fixture)
+            try await fixture.set(.grant, ago: .zero)
             #expect(try await worker.claim(0, ahead: 200).count == 6)
             #expect(try await worker.claim(8, ahead: 200).isEmpty)
             try await fixture.check()

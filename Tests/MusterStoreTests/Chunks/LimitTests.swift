@@ -5,16 +5,6 @@ import Testing
 
 /// Origins that refuse because of too many requests at once (range contract, rows 24 and 25).
 @Suite struct LimitTests {
-    /// How many leases origin `a` may have now; the cap of the small policy is 16.
-    private func allowed(_ fixture: StoreFixture) async throws -> Int32 {
-        try await fixture.value("SELECT allowed_connections(o, 16) FROM origins o WHERE key = 'http://a.test:80'")
-    }
-
-    /// The sum of all chunks' failures without progress.
-    private func tries(_ fixture: StoreFixture) async throws -> Int64 {
-        try await fixture.value("SELECT coalesce(sum(attempts), 0)::bigint FROM ready_chunks")
-    }
-
     /// Chunks so large that more than a negligible part of one can arrive.
     private static var largeChunks: Store.Policy {
         var policy = StoreFixture.smallPolicy
@@ -28,14 +18,14 @@ import Testing
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
             try await worker.refuse(leases[0], 429)
-            #expect(try await allowed(fixture) == 8)
+            #expect(try await fixture.allowance() == 8)
             try await worker.refuse(leases[1], 503)
-            #expect(try await allowed(fixture) == 8)
+            #expect(try await fixture.allowance() == 8)
             try await fixture.check()
             // The refusal of a lease that was granted afterwards halves again.
             try await worker.refuse(try #require(try await worker.claim().first), 429)
-            #expect(try await allowed(fixture) == 4)
-            #expect(try await tries(fixture) == 0)
+            #expect(try await fixture.allowance() == 4)
+            #expect(try await fixture.tries() == 0)
             #expect(try await fixture.outcomes() == ["retry", "retry", "retry"])
             try await fixture.check()
         }
@@ -53,7 +43,7 @@ import Testing
             let task = try await fixture.store.task("t", of: "g")
             #expect(task.state == .failed && task.failure?.kind == .httpStatus(429) && task.attempts == 3)
             // A single request can't be too many.
-            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.allowance() == 16)
         }
     }
 
@@ -62,14 +52,10 @@ import Testing
             try await fixture.makeGroup("g", Wanted.many(3))
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(2)
-            try await fixture.run(
-                """
-                UPDATE origins SET learned = 1, learned_at = statement_timestamp(),
-                    limited_at = statement_timestamp() - interval '1 h'
-                """)
+            try await fixture.learnLimit(1)
             try await worker.refuse(leases[0], 429)
-            #expect(try await allowed(fixture) == 1)
-            #expect(try await tries(fixture) == 1)
+            #expect(try await fixture.allowance() == 1)
+            #expect(try await fixture.tries() == 1)
             try await fixture.check()
         }
     }
@@ -82,12 +68,12 @@ import Testing
             for lease in leases[2...] { #expect(try await worker.progress(lease, to: 10)) }
             // Twelve lanes bring bytes.
             for lease in leases[..<2] { try await worker.refuse(lease, 503) }
-            #expect(try await allowed(fixture) == 12)
+            #expect(try await fixture.allowance() == 12)
             #expect(try await worker.claim().isEmpty)
             try await worker.finishAll([leases[2]])
             try await worker.refuse(try #require(try await worker.claim().first), 503)
-            #expect(try await allowed(fixture) == 11)
-            #expect(try await tries(fixture) == 0)
+            #expect(try await fixture.allowance() == 11)
+            #expect(try await fixture.tries() == 0)
             try await fixture.check()
         }
     }
@@ -100,12 +86,12 @@ import Testing
             let leases = try await worker.claim(8)
             // If one of eight lanes were too many, every eighth request would have been refused.
             try await worker.refuse(leases[0], 503)
-            #expect(try await allowed(fixture) == 16)
-            #expect(try await tries(fixture) == 1)
+            #expect(try await fixture.allowance() == 16)
+            #expect(try await fixture.tries() == 1)
             try await worker.refuse(leases[1], 503)
             try await worker.refuse(leases[2], 503)
-            #expect(try await allowed(fixture) == 8, "they are not rare any more")
-            #expect(try await tries(fixture) == 2)
+            #expect(try await fixture.allowance() == 8, "they are not rare any more")
+            #expect(try await fixture.tries() == 2)
             try await fixture.check()
         }
     }
@@ -117,12 +103,12 @@ import Testing
             var worker = try await fixture.makeWorker()
             for _ in 0..<4 { try await worker.finishAll(try await worker.claim(8)) }
             let lease = try #require(try await worker.claim(8).first)
-            if isKnownLimit { try await fixture.run("UPDATE origins SET limits_with = ARRAY[403]") }
+            if isKnownLimit { try await fixture.set("origins", "limits_with", to: [Int32(403)]) }
             try await worker.refuse(lease, 403)
             #expect(try await fixture.store.task(lease.key, of: "g").state == .queued)
             // If the status is known to be a limit, it halves the allowance; otherwise it counts as a try of the file.
-            #expect(try await allowed(fixture) == (isKnownLimit ? 8 : 16))
-            #expect(try await tries(fixture) == (isKnownLimit ? 0 : 1))
+            #expect(try await fixture.allowance() == (isKnownLimit ? 8 : 16))
+            #expect(try await fixture.tries() == (isKnownLimit ? 0 : 1))
             try await fixture.check()
         }
     }
@@ -133,14 +119,14 @@ import Testing
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
             try await worker.refuse(leases[0], 503)
-            #expect(try await allowed(fixture) == 8)
-            #expect(try await tries(fixture) == 0)
+            #expect(try await fixture.allowance() == 8)
+            #expect(try await fixture.tries() == 0)
             try await worker.finishAll([leases[1]])
             try await fixture.passBackoffs()
             let again = try #require(try await worker.claim(8).first { $0.path == leases[0].path })
             try await worker.refuse(again, 503)
-            #expect(try await allowed(fixture) == 8)
-            #expect(try await tries(fixture) == 1)
+            #expect(try await fixture.allowance() == 8)
+            #expect(try await fixture.tries() == 1)
             try await fixture.check()
         }
     }
@@ -151,14 +137,10 @@ import Testing
             var worker = try await fixture.makeWorker()
             for _ in 0..<2 { try await worker.finishAll(try await worker.claim(8)) }
             try await worker.refuse(try await worker.claim(8)[0], 503, retryAfter: 100)
-            let wait: Double = try await fixture.value(
-                """
-                SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks
-                WHERE status = 'waiting'
-                """)
+            let wait = try #require(try await fixture.waits().first)
             // Tried sooner than Retry-After says, since it may have been meant for a short limit.
             #expect(wait > 25 && wait < 31)
-            #expect(try await fixture.value("SELECT count(*) FROM origins WHERE not_before IS NOT NULL") == Int64(0))
+            #expect(try await fixture.origins().allSatisfy { $0.rest == nil })
             #expect(try await !worker.claim(8).isEmpty)
             try await fixture.check()
         }
@@ -170,8 +152,7 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await worker.refuse(try #require(try await worker.claim().first), 503, retryAfter: 3_600)
             #expect(try await worker.claim(8).isEmpty)
-            try await fixture.run(
-                "UPDATE origins SET try_at = statement_timestamp(), refused_at = refused_at - interval '11 s'")
+            try await fixture.passProbePause()
             let lease = try #require(try await worker.claim(8).first)
             #expect(try await worker.claim(8).isEmpty, "one at a time")
             try await worker.finishAll([lease])
@@ -181,7 +162,7 @@ import Testing
             let later = Timestamp(microseconds: try await fixture.store.now().microseconds + 3_600_000_000)
             let paused = try await fixture.store.setOrigin("http://a.test:80", pausedUntil: .set(later))
             #expect(paused.pausedUntil == later)
-            #expect(try await fixture.value("SELECT try_at IS NULL FROM origins", as: Bool.self))
+            #expect(try await fixture.origins()[0].tryAt == nil)
             try await fixture.check()
         }
     }
@@ -195,19 +176,19 @@ import Testing
             try await worker.learn(leases[0], size: 100)
             // The URL worked before: the first refusal might mean that it has expired.
             try await worker.refuse(leases[0], 403)
-            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.allowance() == 16)
             let again = try #require(try await worker.claim().first)
             try await worker.refuse(again, status)
-            #expect(try await allowed(fixture) == 8)
-            #expect(try await tries(fixture) == 0)
-            #expect(try await fixture.value("SELECT NOT bool_or(dead) FROM sources", as: Bool.self))
+            #expect(try await fixture.allowance() == 8)
+            #expect(try await fixture.tries() == 0)
+            #expect(try await fixture.sources().allSatisfy { !$0.dead })
             try await fixture.check()
             // A late refusal of the same burst is still part of it; a later refusal, with no other lease active, is not.
             try await worker.learn(other, size: 100)
             try await worker.refuse(other, 403)
             try await worker.refuse(try #require(try await worker.claim().first { $0.path == "other" }), status)
             try await fixture.check()
-            #expect(try await allowed(fixture) == 8)
+            #expect(try await fixture.allowance() == 8)
             // The lanes that the origin preferred may just have ended: a URL that worked before is tried again, and that counts.
             var task = try await fixture.store.task("other", of: "g")
             #expect(task.state == .queued && task.attempts == 1)
@@ -230,10 +211,10 @@ import Testing
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
             try await worker.fail(leases[0], .network, at: 65_536)
-            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.allowance() == 16)
             try await worker.fail(leases[1], .network, at: 65_535)
-            #expect(try await allowed(fixture) == 8)
-            #expect(try await tries(fixture) == 1, "the first lease's try")
+            #expect(try await fixture.allowance() == 8)
+            #expect(try await fixture.tries() == 1, "the first lease's try")
             try await fixture.check()
         }
     }
@@ -252,8 +233,8 @@ import Testing
                             session: worker.session, lease: lease.name, durable: DurablePrefix(offset: 100, crc: 7)),
                         kind: .network, detail: "reset, after 100 bytes", source: 0, status: 206, random: 0.5)
                 })
-            #expect(try await allowed(fixture) == 8)
-            #expect(try await tries(fixture) == 0)
+            #expect(try await fixture.allowance() == 8)
+            #expect(try await fixture.tries() == 0)
             try await fixture.check()
         }
     }
@@ -272,7 +253,7 @@ import Testing
                 try await fixture.check()
                 guard try await fixture.store.task(leases[1].key, of: "g").state == .queued else { break }
                 try await fixture.passBackoffs()
-                try await fixture.run("UPDATE origins SET learned_at = statement_timestamp() - interval '10 s'")
+                try await fixture.set(.learning, ago: .seconds(10))
                 lease = try #require(try await worker.claim(1).first)
                 tries += 1
             }
@@ -294,21 +275,21 @@ import Testing
                 lease = try #require(try await worker.claim().first)
                 #expect(lease.source == 0 && lease.version == 1 && lease.resume.offset == 30, "round \(round)")
             }
-            #expect(try await allowed(fixture) == 2)
+            #expect(try await fixture.allowance() == 2)
         }
     }
 
     @Test func configuredCapIsHalved() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4))
-            try await fixture.run("UPDATE origins SET max_connections = 6")
+            try await fixture.capOrigins(at: 6)
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
             try await worker.refuse(leases[0], 429)
-            #expect(try await allowed(fixture) == 3)
+            #expect(try await fixture.allowance() == 3)
             // The allowance never grows beyond the cap.
-            try await fixture.run("UPDATE origins SET learned_at = statement_timestamp() - interval '1 day'")
-            #expect(try await allowed(fixture) == 6)
+            try await fixture.set(.learning, ago: .seconds(86_400))
+            #expect(try await fixture.allowance() == 6)
         }
     }
 
@@ -322,8 +303,7 @@ import Testing
             for expected in [500.0, 750.0] {
                 let lease = try #require(try await worker.claim().first)
                 try await worker.fail(lease, .timeout, random: 0.5)
-                let wait: Double = try await fixture.value(
-                    "SELECT extract(epoch FROM not_before - statement_timestamp())::double precision FROM ready_chunks")
+                let wait = try #require(try await fixture.waits().first)
                 #expect(wait > expected - 200 && wait <= expected)
                 try await fixture.passBackoffs()
             }

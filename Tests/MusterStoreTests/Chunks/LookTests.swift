@@ -72,7 +72,7 @@ import Testing
                 lease = try await Self.next(fixture, &worker)
                 #expect(lease.resume.offset == (isStrong ? bytes : 0))
             }
-            let tries: Int32 = try await fixture.value("SELECT attempts FROM leases WHERE kind = 'fetch'")
+            let tries = try await fixture.leases().first { $0.kind == "fetch" }?.attempts
             #expect(tries == (isStrong ? 1 : 2), "usable progress resets the attempts")
             // The session is lost.
             _ = try await fixture.expire(worker.session)
@@ -86,7 +86,7 @@ import Testing
     @Test(arguments: [Int32(0), 1]) func theLastMirrorIsLookedAt(last: Int32) async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.begin(fixture, origins: ["a", "b"])
-            try await fixture.run("UPDATE tasks SET mixes = true")
+            try await fixture.set("tasks", "mixes", to: true)
             let leases = try await worker.claim(2)
             #expect(Set(leases.map(\.source)) == [0, 1] && leases.allSatisfy { $0.looks == nil })
             let first = try #require(leases.first { $0.source != last })
@@ -182,7 +182,7 @@ import Testing
             var worker = try await fixture.makeWorker()
             var lease = try #require(try await worker.claim().first)
             try await worker.learn(lease, size: 1 << 20)
-            try await fixture.run("UPDATE tasks SET mixes = true")
+            try await fixture.set("tasks", "mixes", to: true)
             var ended: Set<Int32> = []
             var seen: [Look] = []
             for _ in 1...8 {

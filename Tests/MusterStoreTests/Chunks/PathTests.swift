@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -9,11 +8,7 @@ import Testing
 
     /// The paths of files to be deleted.
     private static func deletions(_ fixture: StoreFixture) async throws -> [String] {
-        try await fixture.values(
-            """
-            SELECT remove_path FROM ready_chunks WHERE remove_path IS NOT NULL
-            UNION ALL SELECT remove_path FROM leases WHERE remove_path IS NOT NULL
-            """)
+        try await fixture.readyChunks().compactMap(\.removePath) + fixture.leases().compactMap(\.removePath)
     }
 
     /// Makes a group whose only file is in place at the path.
@@ -129,7 +124,7 @@ import Testing
             _ = try await fixture.store.apply(.cancel, to: "g", keys: nil)
             try await worker.letGo()
             #expect(try await worker.claim().map(\.kind) == [.purge])
-            try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '1 h'")
+            try await fixture.age(.progress, by: .seconds(3_600))
             _ = try await fixture.store.sweepStalled(stall: .seconds(60))
             let purge = try #require(try await other.claim(9).first)
             try await other.done(purge)

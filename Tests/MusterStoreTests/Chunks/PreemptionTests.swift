@@ -15,7 +15,7 @@ import Testing
             _ fixture: StoreFixture, lanes: Int32, cap: Int32, maxConnections: Int32? = nil
         ) async throws -> Scene {
             try await fixture.makeGroup("slow", [Wanted("file")], maxConnections: maxConnections)
-            try await fixture.run("UPDATE origins SET max_connections = \(cap)")
+            try await fixture.capOrigins(at: cap)
             var worker = try await fixture.makeWorker()
             let first = try #require(try await worker.claim().first)
             try await worker.learn(first, size: 2_000)
@@ -24,7 +24,7 @@ import Testing
             try #require(held.count == Int(lanes))
             for lease in held { try await worker.progress(lease, to: lease.start + 10) }
             try await fixture.passMinute()
-            try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '1 min'")
+            try await fixture.age(.progress, by: .seconds(60))
             return Scene(fixture: fixture, worker: worker, held: held)
         }
 
@@ -57,9 +57,7 @@ import Testing
             try await fixture.check("given up")
             #expect(try await scene.worker.claim(1).map(\.group) == ["urgent"])
             // Bytes already fetched are not fetched again.
-            #expect(
-                try await fixture.value("SELECT count(*) FROM done_chunks WHERE last - first = 10", as: Int64.self) == 1
-            )
+            #expect(try await fixture.doneChunks().count { $0.count == 10 } == 1)
             try await scene.worker.finishEverything(size: 2_000)
             try await fixture.check("in the end")
         }
@@ -70,13 +68,14 @@ import Testing
     func aSilentConnectionGoesToAWaitingGroup(priority: Int32, seconds: Int64) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("silent", Wanted.many(4, "silent"))
-            try await fixture.run("UPDATE origins SET max_connections = 4, serves_again = true")
+            try await fixture.capOrigins(at: 4)
+            try await fixture.setServesAgain()
             var worker = try await fixture.makeWorker()
             let held = try await worker.claim(4)
             try await fixture.makeGroup("waiting", [Wanted("now")], priority: priority)
-            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '2 s'")
+            try await fixture.age(.grant, by: .seconds(2))
             #expect(try await fixture.store.preempt().isEmpty, "an answer may come")
-            try await fixture.run("UPDATE leases SET granted_at = granted_at - \(seconds - 2) * interval '1 s'")
+            try await fixture.age(.grant, by: .seconds(seconds - 2))
             #expect(try await fixture.store.preempt() == [worker.session])
             let wish = try #require(try await fixture.store.shrinkWishes(of: worker.session).first)
             let lease = try #require(held.first { $0.name == wish.lease })
@@ -85,12 +84,11 @@ import Testing
             #expect(try await worker.claim(1).map(\.group) == ["waiting"])
             try await fixture.check()
             // The next time its silence is tolerated for twice as long.
-            try await fixture.run("UPDATE origins SET max_connections = 5")
+            try await fixture.capOrigins(at: 5)
             let again = try await worker.claim(1)
             #expect(again.map(\.name.chunk) == [lease.name.chunk])
-            #expect(
-                try await fixture.value(
-                    "SELECT shrink_asks FROM leases WHERE chunk_id = \(lease.name.chunk)", as: Int16.self) == 1)
+            let row = try await fixture.leases().first { $0.chunkId == lease.name.chunk.rawValue }
+            #expect(row?.shrinkAsks == 1)
         }
     }
 
@@ -115,10 +113,10 @@ import Testing
     @Test func aGroupThatWaitsForItsBudgetKeepsOnlyItsShareOfTheLanes() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000, served = 0, shares_at = priority")
+            try await fixture.limitGroups(to: 1_000)
+            try await fixture.joinSharing("slow", served: 0)
             try await fixture.makeGroup("other", Wanted.many(20, size: 20))
-            try await fixture.run(
-                "UPDATE groups SET served = 1000000, shares_at = priority WHERE name = 'other'")
+            try await fixture.joinSharing("other", served: 1_000_000)
             #expect(try await fixture.store.preempt().count == 2)
             #expect(try await scene.yield() == 2)
             #expect(Set(try await scene.worker.claim(2).map(\.group)) == ["other"])
@@ -127,12 +125,8 @@ import Testing
 
     @Test func anEmptyFileThatWaitsInALaneIsNotAskedToEndSooner() async throws {
         try await StoreFixture.run { fixture in
-            _ = try await Scene.begin(fixture, lanes: 4, cap: 4)
-            try await fixture.run(
-                """
-                UPDATE leases SET last = first, resume = first, durable = first
-                WHERE first = (SELECT min(first) FROM leases)
-                """)
+            let scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
+            try await fixture.empty(try #require(scene.held.min { $0.start < $1.start }))
             try await fixture.makeGroup("urgent", Wanted.many(4), priority: 1_000)
             #expect(try await fixture.store.preempt().count == 3)
         }
@@ -152,16 +146,11 @@ import Testing
         try await StoreFixture.run { fixture in
             _ = try await Scene.begin(fixture, lanes: 4, cap: 4)
             let charge: Int64 = 50_000_000
-            try await fixture.run("UPDATE leases SET charged = charged + \(charge)")
-            try await fixture.run("UPDATE groups SET served = served + 4 * \(charge)::bigint")
+            try await fixture.charge(charge)
             try await fixture.makeGroup("late", Wanted.many(8, "late"))
             #expect(try await fixture.store.preempt().count == 2)
-            let levels = try await fixture.value(
-                """
-                SELECT g.served <= h.served - 4 * \(charge)::bigint FROM groups g, groups h
-                WHERE g.name = 'late' AND h.name = 'slow'
-                """, as: Bool.self)
-            #expect(levels)
+            let (late, slow) = (try await fixture.served("late"), try await fixture.served("slow"))
+            #expect(late <= slow - 4 * charge)
         }
     }
 
@@ -171,9 +160,8 @@ import Testing
             for lease in scene.held { try await scene.worker.progress(lease, to: lease.start + 99) }
             try await fixture.makeGroup("equal", Wanted.many(4))
             #expect(try await fixture.store.preempt().isEmpty)
-            #expect(
-                try await fixture.value("SELECT shares_at IS NULL AND served = 0 FROM groups WHERE name = 'equal'"),
-                "a group that gets nothing earns no credit")
+            let equal = try #require(try await fixture.groups().last)
+            #expect(equal.sharesAt == nil && equal.served == 0, "a group that gets nothing earns no credit")
         }
     }
 
@@ -202,7 +190,7 @@ import Testing
         try await StoreFixture.run { fixture in
             let scene = try await Scene.begin(fixture, lanes: 8, cap: 16)
             try await fixture.makeGroup("urgent", Wanted.many(20, "u", origins: ["b"]), priority: 1)
-            try await fixture.run("UPDATE origins SET max_connections = 3 WHERE key = 'http://b.test:80'")
+            try await fixture.capOrigins("b", at: 3)
             #expect(try await fixture.store.preempt().count == 3)
             #expect(try await scene.yield() == 3)
         }
@@ -230,7 +218,7 @@ import Testing
     @Test func leasesQueuedInTheLaneAreAskedForToo() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene.begin(fixture, lanes: 2, cap: 2)
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp()")
+            try await fixture.set(.grant, ago: .zero)
             let waiting = try await scene.worker.claim(0, ahead: 2)
             try #require(waiting.count == 2)
             try await fixture.passMinute()
@@ -245,7 +233,7 @@ import Testing
     @Test func aSmallerCapOfAnOriginEndsRunningLeases() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Scene.begin(fixture, lanes: 4, cap: 4)
-            try await fixture.run("UPDATE origins SET max_connections = 1")
+            try await fixture.capOrigins(at: 1)
             #expect(try await fixture.store.preempt().count == 3)
             #expect(try await scene.yield() == 3)
             #expect(try await fixture.store.preempt().isEmpty)
@@ -257,7 +245,7 @@ import Testing
     @Test func aSmallerCapOfAGroupEndsRunningLeases() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Scene.begin(fixture, lanes: 4, cap: 16, maxConnections: 4)
-            try await fixture.run("UPDATE groups SET max_connections = 2")
+            try await fixture.capGroups(at: 2)
             #expect(try await fixture.store.preempt().count == 2)
             #expect(try await scene.yield() == 2)
             #expect(try await fixture.store.preempt().isEmpty)
@@ -272,7 +260,7 @@ import Testing
             #expect(try await fixture.store.preempt().count == 1)
             #expect(try await scene.worker.shrink(scene.held[0], to: .max) == .kept)
             #expect(try await fixture.store.preempt().isEmpty)
-            try await fixture.run("UPDATE leases SET shrink_asked_at = shrink_asked_at - interval '7 s'")
+            try await fixture.age(.shrinkRequest, by: .seconds(7))
             #expect(try await fixture.store.preempt().count == 1)
         }
     }

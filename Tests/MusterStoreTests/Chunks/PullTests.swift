@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -39,8 +38,8 @@ import Testing
     @Test func theSlowestMirrorIsUsedLeast() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture)
-            try await fixture.run(
-                "UPDATE sources SET bytes = 1000000, busy_ms = CASE ordinal WHEN 0 THEN 4000 ELSE 1000 END")
+            try await fixture.setBrought(by: 0, bytes: 1_000_000, in: .seconds(4))
+            try await fixture.setBrought(by: 1, bytes: 1_000_000, in: .seconds(1))
             let leases = try await worker.claim(10)
             #expect(shares(leases) == [0: 2, 1: 8])
             try await fixture.check()
@@ -50,9 +49,8 @@ import Testing
     @Test func chunksBeyondAMirrorsCapGoToTheOthers() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture, origins: ["a", "b", "c"])
-            try await fixture.run("UPDATE origins SET max_connections = 2 WHERE key = 'http://a.test:80'")
-            try await fixture.run(
-                "UPDATE origins SET not_before = statement_timestamp() + interval '1 h' WHERE key = 'http://c.test:80'")
+            try await fixture.capOrigins("a", at: 2)
+            try await fixture.restOrigins("c", for: .seconds(3_600))
             #expect(shares(try await worker.claim(10)) == [0: 2, 1: 8])
             try await fixture.check()
         }
@@ -61,8 +59,7 @@ import Testing
     @Test func aGroupWhoseOwnOriginIsBusyIsServedByItsMirrors() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture)
-            try await fixture.run(
-                "UPDATE origins SET not_before = statement_timestamp() + interval '1 h' WHERE key = 'http://a.test:80'")
+            try await fixture.restOrigins("a", for: .seconds(3_600))
             #expect(shares(try await worker.claim(4)) == [1: 4])
             try await fixture.check()
         }
@@ -71,7 +68,7 @@ import Testing
     @Test func capsOfGroupsHoldAcrossMirrors() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture)
-            try await fixture.run("UPDATE groups SET max_connections = 5")
+            try await fixture.capGroups(at: 5)
             #expect(try await worker.claim(10).count == 5)
             #expect(try await worker.claim(10).isEmpty)
             try await fixture.check()
@@ -89,14 +86,9 @@ import Testing
     @Test func deadDifferingAndQuestionedSourcesTakeNothing() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture, origins: ["a", "b", "c", "d"])
-            try await fixture.run("UPDATE sources SET dead = true WHERE ordinal = 1")
-            try await fixture.run("UPDATE sources SET differs_in = 1 WHERE ordinal = 2")
-            try await fixture.run("UPDATE groups SET resolver = '{}'")
-            try await fixture.run(
-                """
-                INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, source, sink, version, last, status, not_before)
-                SELECT 'resolve', id, group_id, 0, 3, sink, version, 0, 'waiting', 'infinity' FROM tasks
-                """)
+            try await fixture.giveUp(source: 1)
+            try await fixture.setDiffering(source: 2)
+            try await fixture.askResolver(about: 3)
             #expect(shares(try await worker.claim(30)) == [0: 16])
             try await fixture.check()
         }
@@ -105,8 +97,8 @@ import Testing
     @Test func chunkThatFailedIsNotPulled() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await begin(fixture, chunks: 3)
-            try await fixture.run("UPDATE ready_chunks SET attempts = 1 WHERE first = 100")
-            try await fixture.run("UPDATE ready_chunks SET moves = 1 WHERE first = 200")
+            try await fixture.setChunk(at: 100, attempts: 1)
+            try await fixture.setChunk(at: 200, moves: 1)
             #expect(shares(try await worker.claim(30)) == [0: 2])
             try await fixture.check()
         }
@@ -123,6 +115,64 @@ import Testing
             for lease in leases where lease.group == "g" { try await worker.done(lease) }
             try await worker.finishEverything()
             #expect(try await fixture.store.group("g").state == .succeeded)
+        }
+    }
+
+    /// `get` gives up a source sooner that refuses connections; the tries of the other one go on.
+    @Test func mirrorThatIsNotReachedIsGivenUpAlone() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.attempts = 5
+        policy.unreachedAttempts = 2
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["busy", "closed"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            var asked: [Int32] = []
+            while let lease = try await worker.claim().first, asked.count < 100 {
+                asked.append(lease.source)
+                let isClosed = lease.source == 1
+                try await worker.fail(
+                    lease, isClosed ? .network : .httpStatus(503), status: isClosed ? nil : 503, isUnreached: isClosed,
+                    isUnanswered: isClosed, random: 0)
+                try await fixture.passBackoffs()
+                try await fixture.check()
+            }
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state == .failed && task.failure?.status == 503)
+            #expect(asked == [0, 1, 0, 1, 0, 0, 0])
+        }
+    }
+
+    /// Another chunk may still be leased there: it goes to the other source too.
+    @Test func chunksOfAMirrorThatIsGivenUpGoToTheOthers() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.attempts = 5
+        policy.unreachedAttempts = 1
+        policy.connectionsPerOrigin = 100
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["well", "closed"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: 1_100)
+            try await worker.done(first)
+            let leases = try await worker.claim(100).filter { $0.source == 1 }
+            try #require(leases.count > 1, "both sources bring some of the chunks")
+            func fail(_ lease: GrantedLease) async throws {
+                let isClosed = lease.source == 1
+                try await worker.fail(
+                    lease, isClosed ? .network : .httpStatus(500), status: isClosed ? nil : 500, isUnreached: isClosed,
+                    isUnanswered: isClosed, random: 0)
+                try await fixture.passBackoffs()
+            }
+            var lease = leases[0]
+            for _ in 0..<3 {
+                try await fail(lease)
+                lease = try #require(try await worker.claim(100).first { $0.start == leases[0].start })
+            }
+            #expect(lease.source == 0, "the other one is given up")
+            try await fail(leases[1])
+            try await fixture.check()
+            #expect(try await fixture.store.task("t", of: "g").state != .failed)
+            #expect(try await worker.claim(100).allSatisfy { $0.source == 0 })
         }
     }
 }

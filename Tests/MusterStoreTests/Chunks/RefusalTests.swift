@@ -6,11 +6,6 @@ import Testing
 /// Origins that refuse unknown files by 400, 403 or 404, either because they are overloaded or because the files don't exist (range
 /// contract, rows 24 and 26).
 @Suite struct RefusalTests {
-    /// How many leases origin `a` may have now; the cap of the small policy is 16.
-    private func allowed(_ fixture: StoreFixture) async throws -> Int32 {
-        try await fixture.value("SELECT allowed_connections(o, 16) FROM origins o WHERE key = 'http://a.test:80'")
-    }
-
     /// The origin serves the files when it has less to do, as origins do that limit in this way.
     @Test(arguments: [400, 403, 404]) func fileThatIsRefusedBesideOthersIsTriedAgainWithFewer(status: Int) async throws
     {
@@ -19,7 +14,7 @@ import Testing
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
             for lease in leases[..<2] { try await worker.refuse(lease, status) }
-            #expect(try await allowed(fixture) == 8)
+            #expect(try await fixture.allowance() == 8)
             try await worker.finishAll(Array(leases[2...]))
             try await fixture.check()
             // No other lease is left beside which this one could be too much; but the other lanes may just have ended.
@@ -30,9 +25,7 @@ import Testing
             try await worker.finishAll(try await worker.claim(2))
             #expect(try await fixture.store.group("g").tasks[.succeeded] == 4)
             _ = try await fixture.store.foldOriginRates()
-            #expect(
-                try await fixture.value(
-                    "SELECT limits_with = ARRAY[\(Int32(status))] FROM origins WHERE id > 0", as: Bool.self))
+            #expect(try await fixture.origins()[0].limitsWith == [Int32(status)])
             try await fixture.check()
         }
     }
@@ -50,7 +43,7 @@ import Testing
             var tries = 3
             while try await fixture.store.group("g").tasks[.failed, default: 0] < 3 {
                 // The remaining lease may use all of the allowance by now, and goes on.
-                try await fixture.run("UPDATE origins SET learned_at = statement_timestamp() - interval '10 s'")
+                try await fixture.set(.learning, ago: .seconds(10))
                 try await fixture.passBackoffs()
                 for lease in try await worker.claim(3) {
                     try await worker.refuse(lease, status)
@@ -59,10 +52,10 @@ import Testing
                 try await fixture.check()
             }
             #expect((9...27).contains(tries), "\(tries)")
-            #expect(try await allowed(fixture) == 16, "it was no limit")
+            #expect(try await fixture.allowance() == 16, "it was no limit")
             try await worker.refuse(leases[3], status)
             #expect(try await fixture.store.task(leases[3].key, of: "g").state == .failed)
-            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.allowance() == 16)
             try await fixture.check()
         }
     }
@@ -75,16 +68,15 @@ import Testing
             let leases = try await worker.claim(4)
             try await worker.refuse(leases[0], status, isLimit: false)
             #expect(try await fixture.store.task(leases[0].key, of: "g").state == .failed)
-            #expect(try await allowed(fixture) == 16, "it was no limit")
+            #expect(try await fixture.allowance() == 16, "it was no limit")
             // What earlier refusals of this kind took is given back, as long as none was shown to be a limit.
-            try await fixture.run(
-                "UPDATE origins SET learned = 1, learned_at = statement_timestamp(), limited_with = \(Int32(status))")
-            #expect(try await allowed(fixture) == 1)
+            try await fixture.learnLimit(1, from: Int32(status))
+            #expect(try await fixture.allowance() == 1)
             try await worker.refuse(leases[3], status, isLimit: false)
-            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.allowance() == 16)
             try await worker.refuse(leases[1], status, isLimit: true)
             #expect(try await fixture.store.task(leases[1].key, of: "g").state == .queued)
-            #expect(try await allowed(fixture) == 8)
+            #expect(try await fixture.allowance() == 8)
             // An origin that refuses a file on its own, after having served it, is retried like an overloaded one.
             try await worker.finishAll([leases[2]])
             try await fixture.passBackoffs()
@@ -105,7 +97,7 @@ import Testing
             let leases = try await worker.claim(4)
             try await worker.refuse(leases[0], 401, isLimit: true)
             #expect(try await fixture.store.task(leases[0].key, of: "g").state == .queued)
-            #expect(try await allowed(fixture) == 8)
+            #expect(try await fixture.allowance() == 8)
             try await worker.refuse(leases[1], 401, isLimit: false)
             #expect(try await fixture.store.task(leases[1].key, of: "g").state == .failed)
             try await fixture.check()
@@ -124,7 +116,7 @@ import Testing
             let state = try await fixture.store.task(leases[0].key, of: "g").state
             #expect(state == (isShared ? .queued : .failed))
             // The allowance is not reduced for it.
-            if !isShared { #expect(try await allowed(fixture) == 16) }
+            if !isShared { #expect(try await fixture.allowance() == 16) }
             try await fixture.check()
         }
     }
@@ -177,7 +169,7 @@ import Testing
             }
             var worker = try await fixture.makeWorker()
             let ours = try #require(try await worker.claim(1).first)
-            try await fixture.run("UPDATE origins SET limits_with = ARRAY[403]")
+            try await fixture.set("origins", "limits_with", to: [Int32(403)])
             try await worker.refuse(ours, 403, isLimit: false)
             let state = try await fixture.store.task(ours.key, of: "g").state
             #expect((state == .failed) == !isServed, "\(state)")
@@ -191,7 +183,7 @@ import Testing
             var worker = try await fixture.makeWorker()
             let lease = try #require(try await worker.claim(4).first { $0.source == 0 })
             try await worker.refuse(lease, 404)
-            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.allowance() == 16)
             #expect(try await worker.claim(1).map(\.source) == [1])
             try await fixture.check()
         }
@@ -213,17 +205,18 @@ import Testing
             try await fixture.makeGroup("g", Wanted.many(4))
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(4)
-            try await fixture.run("UPDATE origins SET refuses_with = ARRAY[404, 404, 404], limits_with = ARRAY[400]")
+            try await fixture.set("origins", "refuses_with", to: [404, 404, 404] as [Int32])
+            try await fixture.set("origins", "limits_with", to: [Int32(400)])
             try await worker.refuse(leases[0], 404)
             #expect(try await fixture.store.task(leases[0].key, of: "g").state == .failed)
-            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.allowance() == 16)
             try await worker.refuse(leases[1], 403)
             #expect(try await fixture.store.task(leases[1].key, of: "g").state == .queued)
-            #expect(try await allowed(fixture) == 8)
-            try await fixture.run("UPDATE origins SET learned = NULL, learned_at = NULL, limited_epoch = NULL")
+            #expect(try await fixture.allowance() == 8)
+            try await fixture.learnLimit(nil)
             try await fixture.forgetAnswers()
             try await worker.refuse(leases[2], 400)
-            #expect(try await allowed(fixture) == 8)
+            #expect(try await fixture.allowance() == 8)
             try await fixture.check()
         }
     }
@@ -234,28 +227,24 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(3))
             var worker = try await fixture.makeWorker()
-            try await fixture.run(
-                """
-                UPDATE origins SET limits_with = ARRAY[400, \(Int32(status))], limited_with = \(Int32(status)), learned = 1, learned_at = statement_timestamp(),
-                    rate_bytes = 1, rate_at = statement_timestamp() - \(soon) * interval '1 s'
-                """)
+            try await fixture.set("origins", "limits_with", to: [400, Int32(status)])
+            try await fixture.learnLimit(1, from: Int32(status))
+            try await fixture.set("origins", "rate_bytes", to: 1.0)
+            try await fixture.set(.originBytes, ago: .seconds(soon))
             let first = try #require(try await worker.claim().first)
             try await worker.refuse(first, status)
             #expect(try await fixture.store.task(first.key, of: "g").state == .queued)
-            try await fixture.run(
-                """
-                UPDATE origins SET not_before = NULL, try_at = NULL, rate_at = statement_timestamp() - \(late) * interval '1 s'
-                """
-            )
+            try await fixture.restOrigins(for: nil)
+            try await fixture.set(.originBytes, ago: .seconds(late))
             let second = try #require(try await worker.claim().first)
             try await worker.refuse(second, status)
             #expect(try await fixture.store.task(second.key, of: "g").state == .failed)
             // The waiting task is tried again at once, with the full allowance, and its refusal is believed.
-            #expect(try await allowed(fixture) == 16)
+            #expect(try await fixture.allowance() == 16)
             _ = try await fixture.store.promoteDueChunks()
             for lease in try await worker.claim(2) { try await worker.refuse(lease, status) }
             #expect(try await fixture.store.group("g").tasks[.failed] == 3)
-            #expect(try await fixture.value("SELECT limits_with::text FROM origins", as: String.self) == "{400}")
+            #expect(try await fixture.origins()[0].limitsWith == [400])
             try await fixture.check()
         }
     }
@@ -266,16 +255,12 @@ import Testing
             try await fixture.makeGroup("g", Wanted.many(3))
             var worker = try await fixture.makeWorker()
             for (seconds, least) in [(0, 0.1), (15, 3), (80, 8)] as [(Int32, Double)] {
-                try await fixture.run(
-                    """
-                    UPDATE origins SET rate_bytes = 1, not_before = NULL, try_at = NULL,
-                        rate_at = statement_timestamp() - \(seconds) * interval '1 s'
-                    """)
+                try await fixture.restOrigins(for: nil)
+                try await fixture.set("origins", "rate_bytes", to: 1.0)
+                try await fixture.set(.originBytes, ago: .seconds(seconds))
                 try await worker.refuse(try #require(try await worker.claim().first), 429)
-                let rest: Double = try await fixture.value(
-                    "SELECT extract(epoch FROM not_before - refused_at)::double precision FROM origins")
-                let silence: Double = try await fixture.value(
-                    "SELECT extract(epoch FROM refused_at - rate_at)::double precision FROM origins")
+                let origin = try await fixture.origins()[0]
+                let (rest, silence) = (try #require(origin.restAfterRefusal), origin.silenceBeforeRefusal)
                 #expect(rest >= least && rest <= min(10, max(0.2, silence / 3)) + 0.001, "after \(silence) s")
                 try await fixture.check()
             }
@@ -288,7 +273,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(12))
             var worker = try await fixture.makeWorker()
-            try await fixture.run("UPDATE origins SET refuses_with = ARRAY[404, 404, 404]")
+            try await fixture.set("origins", "refuses_with", to: [404, 404, 404] as [Int32])
             let leases = try await worker.claim(12)
             let failures = leases.map { lease in
                 LeaseReport.Failed(
@@ -302,10 +287,9 @@ import Testing
             try await fixture.check()
             let group = try await fixture.store.group("g")
             #expect(group.tasks[.failed] == 11 && group.tasks[.queued] == 1)
-            let details = try await fixture.value(
-                "SELECT count(DISTINCT t.key) FROM tasks t JOIN attempts a ON a.task_id = t.id AND a.detail = t.key",
-                as: Int64.self)
-            #expect(details == 12)
+            let keys = Dictionary(uniqueKeysWithValues: try await fixture.tasks().map { ($0.id, $0.key) })
+            let noted = try await fixture.attempts().filter { $0.detail == keys[$0.taskId] }
+            #expect(Set(noted.map(\.taskId)).count == 12)
         }
     }
 
@@ -316,13 +300,12 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await worker.finishAll(try await worker.claim(1))
             #expect(try await fixture.store.foldOriginRates() == 1)
-            try await fixture.run("UPDATE origins SET learned = 1, learned_at = statement_timestamp() WHERE id > 0")
+            try await fixture.learnLimit(1)
             let lease = try #require(try await worker.claim(1).first)
-            try await fixture.run("UPDATE origins SET refused_epoch = \(lease.name.epoch.rawValue) WHERE id > 0")
+            try await fixture.set("origins", "refused_epoch", to: lease.name.epoch)
             try await worker.refuse(lease, 403, isLimit: true)
-            #expect(
-                try await fixture.value(
-                    "SELECT not_before > statement_timestamp() FROM origins WHERE id > 0", as: Bool.self))
+            let rest = try #require(try await fixture.origins()[0].rest)
+            #expect(rest > 0)
             try await fixture.check()
         }
     }

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -17,10 +16,12 @@ import Testing
             return StagedTask(line: Int64(index + 1), task: task, digests: nil, metadata: nil, headers: nil)
         }
         try await fixture.store.stage(staged, upload: &upload)
-        _ = try await fixture.store.createGroup(
-            GroupCreation(
-                name: name, sink: "sink", priority: priority, weight: 1, maxConnections: nil, metadata: nil,
-                isSealed: true, bytesPerSecond: rate, reuses: reuses), upload: upload)
+        var creation = GroupCreation(name: name, sink: "sink")
+        creation.priority = priority
+        creation.isSealed = true
+        creation.bytesPerSecond = rate
+        creation.reuses = reuses
+        _ = try await fixture.store.createGroup(creation, upload: upload)
     }
 
     private func finish(_ lease: GrantedLease, _ worker: TestWorker, etag: String? = "\"1\"") async throws {
@@ -44,11 +45,11 @@ import Testing
             let first = try await worker.claim(8)
             try #require(paths(first) == ["first/t"])
             try await fixture.check()
-            let record = try await fixture.store.explanation(of: "t", in: "second")
-            #expect(record.chunks.awaited?.group == "first" && record.chunks.awaited?.key == "t")
-            #expect(record.chunks.waiting == 1 && record.chunks.dueAt == nil)
-            let putOff = try await fixture.store.explanation(of: "second").putOff
-            #expect(putOff.awaiting == 1 && putOff.fetching == 0 && putOff.awaited == record.chunks.awaited)
+            let record = try await fixture.store.explanation(of: "t", in: "second").situation
+            #expect(record.awaited?.group == "first" && record.awaited?.key == "t")
+            #expect(record.chunks.waiting == 1 && record.dueAt == nil)
+            let putOff = try await fixture.store.explanation(of: "second").situation.putOff
+            #expect(putOff.awaiting == 1 && putOff.fetching == 0 && putOff.awaited == record.awaited)
             // The task waits through sweeps and claims as long as the first one makes progress.
             _ = try await fixture.store.promoteDueChunks()
             #expect(try await fixture.store.releaseRepeats() == 0)
@@ -111,7 +112,7 @@ import Testing
             case .removed: _ = try await fixture.store.remove("first", keys: nil, deletingFiles: false)
             case .released: try await worker.release(first[0])
             case .died: try await fixture.expire(worker.session)
-            case .stalled: try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '1 min'")
+            case .stalled: try await fixture.age(.progress, by: .seconds(60))
             case .windowClosed: try await fixture.setWindow(of: "first", isOpen: false)
             }
             if end == .died { worker = try await fixture.makeWorker("other") }
@@ -168,7 +169,7 @@ import Testing
             #expect(try await paths(worker.claim(8)) == ["own/t"])
             try await makeGroup("later", on: fixture)
             #expect(try await paths(worker.claim(8)) == [])
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000 WHERE name = 'urgent'")
+            try await fixture.limitGroups("urgent", to: 1_000)
             #expect(try await fixture.store.releaseRepeats() == 0)
             try await makeGroup("last", on: fixture)
             #expect(try await paths(worker.claim(8)) == ["last/t"])

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -31,7 +30,7 @@ import Testing
             try await fixture.check()
             let group = try await fixture.store.group("g")
             #expect(group.state == .succeeded && group.bytesDone == 250 && group.tasks[.succeeded] == 1)
-            #expect(try await fixture.value("SELECT count(*) FROM done_chunks") == Int64(0))
+            #expect(try await fixture.count(of: "done_chunks") == 0)
         }
     }
 
@@ -145,8 +144,7 @@ import Testing
             let lease = try #require(try await worker.claim().first)
             try await worker.learn(lease, size: size)
             try await fixture.check()
-            let chunks: Int32 = try await fixture.value("SELECT chunks_left FROM tasks")
-            #expect(Int64(chunks) == 1 + max(0, size - 1) / 100)
+            #expect(try await Int64(fixture.tasks()[0].chunksLeft) == 1 + max(0, size - 1) / 100)
         }
     }
 
@@ -175,7 +173,7 @@ import Testing
             let first = try #require(try await worker.claim().first)
             try await worker.learn(first, size: 60_000, isSplittable: false, etag: "W/\"v\"")
             try await worker.fail(first, .network, at: offset, status: 200)
-            try await fixture.run("UPDATE ready_chunks SET status = 'ready', not_before = NULL")
+            try await fixture.passChunkWaits()
             let next = try #require(try await worker.claimWork().first)
             #expect(next.version == 2 && next.earlier == EarlierVersion(size: 60_000, etag: "W/\"v\""))
             try await fixture.check()
@@ -212,7 +210,7 @@ import Testing
             let first = try #require(try await worker.claim().first)
             try await worker.learn(first, size: nil, isSplittable: false, etag: etag)
             try await worker.fail(first, .network, at: came, status: 200)
-            try await fixture.run("UPDATE ready_chunks SET status = 'ready', not_before = NULL")
+            try await fixture.passChunkWaits()
             let next = try #require(try await worker.claimWork().first)
             #expect(next.version == 2 && next.earlier?.size == nil && next.earlier?.bytes == kept)
             try await fixture.check()
@@ -230,7 +228,7 @@ import Testing
             try await worker.learn(leases[1], size: 17, isSplittable: false, etag: etag)
             try await worker.fail(leases[1], .changed, status: 200)
             #expect(try await fixture.outcomes().last == outcome)
-            #expect(try await fixture.value("SELECT max(version) FROM tasks") == version)
+            #expect(try await fixture.tasks().map(\.version).max() == version)
             try await fixture.check()
         }
     }

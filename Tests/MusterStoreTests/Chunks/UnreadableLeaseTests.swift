@@ -37,8 +37,8 @@ import Testing
                 )
             }
             // After a repair the task can go on.
-            try await fixture.run("UPDATE tasks SET stated_digests = NULL")
-            try await fixture.run("UPDATE ready_chunks SET crc = 0")
+            try await fixture.set("tasks", "stated_digests", to: PostgresJSON?.none)
+            try await fixture.set("ready_chunks", "crc", to: 0)
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             for lease in leases where lease.key == "good" { try await worker.finish(lease, size: 90) }
             try await worker.finishEverything()

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import MusterTestSupport
 import Testing
@@ -34,13 +33,13 @@ import Testing
     /// The database has lost its last events and assigns their positions again: an old acknowledgement says nothing about the events there now.
     @Test func positionsOfAnotherLogAreRefused() async throws {
         try await StoreFixture.run { fixture in
-            try await fixture.pool.withConnection { try await SchemaFence.enter($0) }
+            try await fixture.enterFence()
             try await fixture.makeEvents(3)
             let stretch = try await fixture.store.events(after: 0, limit: 2)
             #expect(try await fixture.store.acknowledge(1, of: stretch.log, consumer: "c").position == 1)
             #expect(try await fixture.store.place(of: "c") == ConsumerPlace(position: 1, log: stretch.log))
-            try await fixture.run("UPDATE installation SET incarnation = 'restored'")
-            try await fixture.pool.withConnection { try await SchemaFence.enter($0) }
+            try await fixture.restoreFiles()
+            try await fixture.enterFence()
             await #expect(throws: EventRefusal.otherLog) {
                 try await fixture.store.acknowledge(2, of: stretch.log, consumer: "c")
             }
@@ -75,11 +74,7 @@ import Testing
     @Test func numberOfConsumersIsBoundedUnderConcurrency() async throws {
         try await StoreFixture.run(connections: 8) { fixture in
             try await fixture.makeEvents(1)
-            try await fixture.run(
-                """
-                INSERT INTO consumers (name, position)
-                SELECT 'c' || n, 0 FROM generate_series(1, \(Limits.consumers - 2)) AS n
-                """)
+            try await fixture.makeConsumers(Limits.consumers - 2)
             let refused = Observed(0)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<16 {
@@ -93,7 +88,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            #expect(try await fixture.value("SELECT count(*) FROM consumers") == Limits.consumers)
+            #expect(try await fixture.count(of: "consumers") == Limits.consumers)
             #expect(refused.value == 14)
             // Existing consumers go on.
             #expect(try await fixture.store.acknowledge(1, consumer: "c1").position == 1)

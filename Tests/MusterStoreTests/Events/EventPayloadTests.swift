@@ -1,27 +1,27 @@
 import FoundationEssentials
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
 /// Real verbs produce every type of event, and its payload is decoded strictly.
 @Suite("Facts of events") struct EventPayloadTests {
     private func payloads(_ fixture: StoreFixture) async throws -> [EventPayload] {
-        try await fixture.logged.values(
-            "SELECT jsonb_build_object('type', type, 'data', data)::text FROM events ORDER BY position", as: String.self
-        ).map { try JSONDecoder().decode(EventPayload.self, from: Data($0.utf8)) }
+        try await fixture.events().map { event in
+            let text = #"{"type": "\#(event.type)", "data": \#(event.data)}"#
+            return try JSONDecoder().decode(EventPayload.self, from: Data(text.utf8))
+        }
     }
 
     private func group(
         _ name: String, _ tasks: [Wanted] = [], metadata: String? = nil, isSealed: Bool = true,
-        deadlineAction: DeadlineAction = .fail, on fixture: StoreFixture
+        on fixture: StoreFixture
     ) async throws {
-        _ = try await fixture.store.createGroup(
-            GroupCreation(
-                name: name, sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: metadata,
-                isSealed: isSealed, deadline: .seconds(60), deadlineAction: deadlineAction,
-                reuses: false),
-            upload: try await fixture.stage(tasks))
+        var creation = GroupCreation(name: name, sink: "sink")
+        creation.metadata = metadata
+        creation.isSealed = isSealed
+        creation.deadline = .seconds(60)
+        creation.reuses = false
+        _ = try await fixture.store.createGroup(creation, upload: try await fixture.stage(tasks))
     }
 
     @Test func everyEventHasThePayloadOfItsType() async throws {
@@ -50,13 +50,12 @@ import Testing
             try await group("unwanted", [Wanted("e")], on: fixture)
             _ = try await fixture.store.apply(.cancel, to: "unwanted", keys: nil)
             try await fixture.store.remove("poor", keys: nil, deletingFiles: false)
-            try await group("late", [Wanted("f")], isSealed: false, deadlineAction: .continue, on: fixture)
-            try await fixture.run("UPDATE groups SET deadline_at = '-infinity' WHERE name = 'late'")
+            try await group("late", [Wanted("f")], isSealed: false, on: fixture)
+            try await fixture.passDeadline(of: "late", .continue)
             _ = try await fixture.store.sweepGroups()
 
             let payloads = try await payloads(fixture)
-            let types = try await fixture.logged.values("SELECT DISTINCT type FROM events", as: String.self)
-            #expect(Set(types) == Set(EventType.allCases.map(\.rawValue)))
+            #expect(try await Set(fixture.events().map(\.type)) == Set(EventType.allCases.map(\.rawValue)))
 
             let successes = payloads.compactMap { if case .taskSucceeded(let facts) = $0 { facts } else { nil } }
             #expect(successes.map(\.key) == ["a", "b"] && successes.map(\.reusedFrom) == [nil, "x/a"])

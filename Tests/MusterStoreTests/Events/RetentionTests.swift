@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import MusterTestSupport
 import Testing
@@ -69,8 +68,7 @@ import Testing
             #expect(try await fixture.positions() == [2, 3, 4])
             await #expect(throws: EventRefusal.gone(oldest: 4)) { try await fixture.store.events(after: 1, limit: 10) }
             #expect(try await fixture.store.settle(claimed[2], as: .delivered(status: 200)))
-            try await fixture.run(
-                "UPDATE deliveries SET settled_at = settled_at - interval '2 days' WHERE state = 'dead'")
+            try await fixture.age(.settlement, by: Self.day * 2, of: claimed[1].id)
             #expect(try await fixture.store.dropOldEvents(olderThan: Self.day) == 0)
             #expect(try await fixture.positions() == [4])
             let left = try await fixture.store.deliveries(state: nil, subscription: nil, after: 0, limit: 10)

@@ -62,7 +62,7 @@ import Testing
             // A repeated change is no second rotation.
             #expect(try await fixture.store.change(subscription: "s", change).previousUntil == until)
             #expect(try await secrets() == [new, old])
-            try await fixture.run("UPDATE subscriptions SET previous_until = statement_timestamp() - interval '1 s'")
+            try await fixture.set(.rotation, ago: .seconds(1))
             #expect(try await secrets() == [new])
             #expect(try await fixture.store.subscription("s").previousUntil == nil)
         }
@@ -72,16 +72,7 @@ import Testing
     @Test(arguments: ["url", "enabled"]) func changeOfASubscriptionIsAtomic(column: String) async throws {
         try await StoreFixture.run { fixture in
             let before = try await fixture.subscribe()
-            try await fixture.run(
-                """
-                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$
-                """)
-            let condition: SQL = column == "url" ? "OLD.url <> NEW.url" : "OLD.enabled <> NEW.enabled"
-            try await fixture.run(
-                """
-                CREATE TRIGGER refuse BEFORE UPDATE ON subscriptions FOR EACH ROW WHEN (\(condition))
-                EXECUTE FUNCTION refuse()
-                """)
+            try await fixture.refuseChange(of: column)
             var change = SubscriptionChange()
             change.url = "http://new.test/"
             change.isEnabled = false
@@ -123,18 +114,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.subscribe()
             try await fixture.makeEvents(1)
-            try await fixture.run(
-                """
-                INSERT INTO events (id, position, type, subject, data, at)
-                SELECT 'e-' || n, n, 'x', 'groups/g', '{}', statement_timestamp() FROM generate_series(2, 2 * \(Limits.deliveriesCounted) + 2) AS n
-                """)
-            try await fixture.run(
-                """
-                INSERT INTO deliveries (subscription_id, position, state, settled_at)
-                SELECT s.id, e.position, CASE WHEN e.position % 2 = 0 THEN 'dead' ELSE 'pending' END,
-                    CASE WHEN e.position % 2 = 0 THEN statement_timestamp() END
-                FROM subscriptions s CROSS JOIN events e
-                """)
+            try await fixture.makeDeliveries(Limits.deliveriesCounted + 1)
             let record = try await fixture.store.subscription("s")
             #expect(record.pending == 1_000 && record.dead == 1_000)
         }

@@ -131,10 +131,10 @@ import Testing
         try await StoreFixture.run { fixture in
             func create(_ key: String?, _ tasks: [Wanted]) async throws -> GroupRecord {
                 try await fixture.serving(key) {
-                    try await fixture.store.createGroup(
-                        GroupCreation(
-                            name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil,
-                            metadata: "{\"a\": 1}", isSealed: true), upload: try await fixture.stage(tasks))
+                    var creation = GroupCreation(name: "g", sink: "sink")
+                    creation.metadata = "{\"a\": 1}"
+                    creation.isSealed = true
+                    return try await fixture.store.createGroup(creation, upload: try await fixture.stage(tasks))
                 }
             }
             let first = try await create("key", Wanted.many(2))
@@ -158,7 +158,7 @@ import Testing
             for _ in 1...2 { #expect(try await add("key") == Addition(added: 2, existing: 0)) }
             for key in [nil, "other"] { #expect(try await add(key) == Addition(added: 0, existing: 2)) }
             #expect(try await add("key") == Addition(added: 2, existing: 0))
-            #expect(try await fixture.value("SELECT count(*) FROM staged_tasks") as Int64 == 0)
+            #expect(try await fixture.count(of: "staged_tasks") == 0)
             try await fixture.check()
         }
     }
@@ -199,8 +199,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [])
             let upload = try await fixture.stage(Wanted.many(5), isWritten: true)
-            // After a crash of the database an unlogged table holds only the lines that arrived afterwards.
-            try await fixture.run("DELETE FROM staged_tasks WHERE line < 4")
+            try await fixture.loseStagedTasks(before: 4)
             await #expect(throws: Store.Refusal.uploadIncomplete) {
                 try await fixture.store.addTasks(upload, to: "g")
             }
@@ -216,8 +215,7 @@ import Testing
             let upload = try await fixture.stage(Wanted.many(5, "new"), isWritten: true)
             var worker = try await fixture.makeWorker()
             try await fixture.pool.withTransaction { connection in
-                _ = try await connection.query(
-                    "SELECT add_origins(\(upload.id))::text, place_staged(g, \(upload.id), 100)::text FROM groups g")
+                try await fixture.place(upload, on: connection)
                 #expect(try await worker.claim(9).map(\.path) == ["t"])
                 #expect(try await fixture.store.seal("g").state == .sealed)
             }
@@ -231,19 +229,9 @@ import Testing
             try await fixture.makeGroup("g", [Wanted("t")])
             let addition = try await fixture.pool.withTransaction { connection in
                 // The verb holds the group's lock, and the addition waits for it with its tasks already written.
-                if verb == "seal" {
-                    _ = try await connection.query("SELECT seal_group(id)::text FROM groups")
-                } else {
-                    _ = try await connection.query("SELECT apply_verb(id, \(verb), NULL) FROM groups")
-                }
+                try await fixture.apply(verb, on: connection)
                 let addition = Task { try await fixture.add(Wanted.many(3, "new"), to: "g").added }
-                try await eventually("the addition waits") {
-                    try await fixture.value(
-                        """
-                        SELECT count(*) FROM pg_stat_activity
-                        WHERE datname = current_database() AND wait_event_type = 'Lock'
-                        """) as Int64 == 1
-                }
+                try await eventually("the addition waits") { try await fixture.lockWaiters() == 1 }
                 return addition
             }
             switch verb {
@@ -256,7 +244,7 @@ import Testing
             }
             try await fixture.check()
             // The staged rows of a small addition went with its transaction.
-            #expect(try await fixture.value("SELECT count(*) FROM staged_tasks") as Int64 == 0)
+            #expect(try await fixture.count(of: "staged_tasks") == 0)
         }
     }
 
@@ -268,8 +256,7 @@ import Testing
             try await fixture.run("ANALYZE staged_tasks")
             let upload = try await fixture.stage(Wanted.many(300), isWritten: true)
             let read: Int64 = try await fixture.pool.withTransaction { connection in
-                _ = try await connection.query(
-                    "SELECT added FROM groups g, add_tasks(g.id, \(upload.id), 300, 100, false) WHERE g.name = 'g'")
+                try await fixture.add(upload, to: "g", on: connection)
                 return try await connection.query(
                     """
                     SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint AS read FROM pg_stat_xact_user_tables

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -13,10 +12,11 @@ import Testing
         try await StoreFixture.run { fixture in
             for name in ["a", "b"] { try await fixture.makeGroup(name, [Wanted(name, size: 90)], isSealed: true) }
             let upload = try await fixture.stage([Wanted("c", size: 90)])
-            let made = try await fixture.store.createGroup(
-                GroupCreation(
-                    name: "c", sink: "sink", priority: 9, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
-                    prerequisites: ["a", "b"].map { GroupPrerequisite(group: $0, on: .succeeded) }), upload: upload)
+            var creation = GroupCreation(name: "c", sink: "sink")
+            creation.priority = 9
+            creation.isSealed = true
+            creation.prerequisites = ["a", "b"].map { GroupPrerequisite(group: $0, on: .succeeded) }
+            let made = try await fixture.store.createGroup(creation, upload: upload)
             #expect(made.isHeld && made.prerequisites.map(\.group) == ["a", "b"])
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(9)
@@ -63,10 +63,10 @@ import Testing
             }
             try await fixture.makeGroup("e")
             _ = try await fixture.store.change("e", Self.after("c", "d"))
-            #expect(try await fixture.store.explanation(of: "e").lost.isEmpty)
+            #expect(try await fixture.store.explanation(of: "e").situation.lost.isEmpty)
             var worker = try await fixture.makeWorker()
             try await worker.fail(try #require(try await worker.claim().first), .storage)
-            let lost = try await fixture.store.explanation(of: "e").lost
+            let lost = try await fixture.store.explanation(of: "e").situation.lost
             #expect(lost.map(\.group) == ["a"] && lost[0].state == .failed && lost[0].on == .succeeded)
             try await fixture.check()
         }

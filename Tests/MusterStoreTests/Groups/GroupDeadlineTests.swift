@@ -1,16 +1,9 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
 /// Groups whose deadline has passed, by the database's clock (I11).
 @Suite struct GroupDeadlineTests {
-    private static func pass(_ group: String, _ action: DeadlineAction, _ fixture: StoreFixture) async throws {
-        _ = try await fixture.store.change(
-            group, GroupChange(deadline: .set(.seconds(3600)), deadlineAction: action))
-        try await fixture.run("UPDATE groups SET deadline_at = '-infinity' WHERE name = \(group)")
-    }
-
     @Test func unfinishedTasksFailAndTheGroupEnds() async throws {
         try await StoreFixture.run { fixture in
             // Tasks of every state, in a group that is still open.
@@ -23,7 +16,7 @@ import Testing
             try await worker.fail(leases[2], .storage)
             try await worker.progress(leases[3], to: 40)
             _ = try await fixture.store.apply(.pause, to: "g", keys: ["t5"])
-            try await Self.pass("g", .fail, fixture)
+            try await fixture.passDeadline(of: "g")
             let swept = try await fixture.store.sweepGroups()
             #expect(swept.expired == 1 && swept.failedTasks == 4)
             let group = try await fixture.store.group("g")
@@ -53,12 +46,11 @@ import Testing
             try await fixture.makeGroup("g", tasks == 0 ? [] : Wanted.many(tasks, size: 90))
             var worker = try await fixture.makeWorker()
             try await worker.finishEverything(size: 90)
-            try await Self.pass("g", .fail, fixture)
+            try await fixture.passDeadline(of: "g")
             _ = try await fixture.store.sweepGroups()
             let group = try await fixture.store.group("g")
             #expect(group.state == .failed && group.isOverdue && group.tasks[.succeeded] == Int64(tasks))
-            let types: [String] = try await fixture.logged.values("SELECT type FROM events WHERE type LIKE '%.group.%'")
-            #expect(types == ["dev.muster.group.failed.v1"])
+            #expect(try await fixture.groupEvents() == ["failed"])
             try await fixture.check()
         }
     }
@@ -67,7 +59,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(25, size: 90), isSealed: true)
             var worker = try await fixture.makeWorker()
-            try await Self.pass("g", .fail, fixture)
+            try await fixture.passDeadline(of: "g")
             var failed: [Int64] = []
             while failed.last != 5 {
                 failed.append(try await fixture.store.sweepGroups(limit: 10).failedTasks)
@@ -85,13 +77,12 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
             var worker = try await fixture.makeWorker()
-            try await Self.pass("g", .continue, fixture)
+            try await fixture.passDeadline(of: "g", .continue)
             #expect(try await fixture.store.sweepGroups().expired == 1)
             #expect(try await fixture.store.sweepGroups().expired == 0)
             #expect(try await fixture.store.group("g").isOverdue)
-            let ids = try await fixture.logged.values("SELECT id FROM events ORDER BY position", as: String.self)
             let id = try await fixture.store.group("g").id
-            #expect(ids == ["grp-\(id)-1-overdue"])
+            #expect(try await fixture.events().map(\.id) == ["grp-\(id)-1-overdue"])
             try await worker.finishEverything(size: 90)
             #expect(try await fixture.store.group("g").state == .succeeded)
             #expect(try await fixture.store.reopen("g").isOverdue == false)
@@ -106,7 +97,7 @@ import Testing
             _ = try await fixture.store.change(
                 "g", GroupChange(prerequisites: [GroupPrerequisite(group: "first", on: .finished)]))
             #expect(try await fixture.store.seal("g").state == .sealed)
-            try await Self.pass("g", .fail, fixture)
+            try await fixture.passDeadline(of: "g")
             _ = try await fixture.store.sweepGroups()
             #expect(try await fixture.store.group("g").state == .failed)
             try await fixture.check()
@@ -116,10 +107,10 @@ import Testing
     @Test func lockedGroupsAreLeftForTheNextRound() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")], isSealed: true)
-            try await Self.pass("g", .fail, fixture)
-            try await fixture.pool.withTransaction { connection in
-                _ = try await connection.query("SELECT id FROM groups FOR NO KEY UPDATE")
-                #expect(try await fixture.store.sweepGroups().expired == 0)
+            try await fixture.passDeadline(of: "g")
+            try await fixture.locking {
+                let expired = try await fixture.store.sweepGroups().expired
+                #expect(expired == 0)
             }
             #expect(try await fixture.store.sweepGroups().expired == 1)
         }

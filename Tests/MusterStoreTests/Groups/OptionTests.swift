@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -21,17 +20,19 @@ import Testing
     @Test func optionsAreKeptWithTheGroupAndTheTask() async throws {
         try await StoreFixture.run { fixture in
             let upload = try await stage(fixture, contentType: "application/zip", options: #"{"proxy": "direct"}"#)
-            _ = try await fixture.store.createGroup(
-                GroupCreation(
-                    name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
-                    options: #"{"netrc": "/n"}"#, policy: #"{"ifExists": "fail"}"#,
-                    resolver: #"{"url": "http://r.test/"}"#), upload: upload)
-            let group: String = try await fixture.value(
-                "SELECT concat_ws(' ', fetch_options, policy, resolver) FROM groups")
-            #expect(group == #"{"netrc": "/n"} {"ifExists": "fail"} {"url": "http://r.test/"}"#)
-            let task: String = try await fixture.value(
-                "SELECT concat_ws(' ', fetch_options, content_type, mirrors, deadline_at) FROM tasks")
-            #expect(task == #"{"proxy": "direct"} application/zip 2"#)
+            var creation = GroupCreation(name: "g", sink: "sink")
+            creation.isSealed = true
+            creation.options = #"{"netrc": "/n"}"#
+            creation.policy = #"{"ifExists": "fail"}"#
+            creation.resolver = #"{"url": "http://r.test/"}"#
+            let group = try await fixture.store.createGroup(creation, upload: upload)
+            #expect(group.policy == #"{"ifExists": "fail"}"# && group.resolver == #"{"url": "http://r.test/"}"#)
+            let (task, situation) = try await fixture.store.explanation(of: "t", in: "g")
+            #expect(situation.sources.count == 2 && task.deadlineAt == nil)
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            #expect(lease.groupOptions == #"{"netrc": "/n"}"# && lease.taskOptions == #"{"proxy": "direct"}"#)
+            #expect(lease.contentType == "application/zip")
             try await fixture.check()
         }
     }
@@ -40,10 +41,10 @@ import Testing
     @Test func refusalOfALeaseWithOldOptionsDoesNotCount() async throws {
         try await StoreFixture.run { fixture in
             let upload = try await stage(fixture)
-            _ = try await fixture.store.createGroup(
-                GroupCreation(
-                    name: "g", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: true,
-                    options: #"{"decode": true, "headers": {"T": "old"}}"#), upload: upload)
+            var creation = GroupCreation(name: "g", sink: "sink")
+            creation.isSealed = true
+            creation.options = #"{"decode": true, "headers": {"T": "old"}}"#
+            _ = try await fixture.store.createGroup(creation, upload: upload)
             var worker = try await fixture.makeWorker()
             for token in ["new", "newest"] {
                 let lease = try #require(try await worker.claim(1).first)
@@ -67,16 +68,16 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
             _ = try await fixture.store.addTasks(try await stage(fixture, deadline: "2h"), to: "g")
-            func remaining() async throws -> Double {
-                try await fixture.value(
-                    "SELECT extract(epoch FROM deadline_at - statement_timestamp())::double precision FROM tasks")
+            func remaining() async throws -> Duration {
+                let task = try await fixture.store.task("t", of: "g")
+                return try #require(task.deadlineAt).since(try await fixture.store.now())
             }
-            #expect(try await (7_000...7_200).contains(remaining()))
-            try await fixture.run(
-                "UPDATE tasks SET deadline_at = deadline_at - interval '3 h', created_at = created_at - interval '3 h'")
-            try await fixture.run("SELECT fail_task(id, 'deadline', 'too late')::text FROM tasks")
+            let whole = Duration.seconds(7_000)...Duration.seconds(7_200)
+            #expect(try await whole.contains(remaining()))
+            try await fixture.age(.addition, .deadline, by: .seconds(10_800))
+            #expect(try await fixture.store.failOverdue() == 1)
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
-            #expect(try await (7_000...7_200).contains(remaining()))
+            #expect(try await whole.contains(remaining()))
             try await fixture.check()
         }
     }

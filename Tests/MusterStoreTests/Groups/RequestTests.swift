@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import Testing
 
 @testable import MusterStore
@@ -57,7 +56,7 @@ struct RequestTests {
             let (refusal, answer) = (RequestAnswer(status: 404, body: "{}"), RequestAnswer(status: 200, body: "{}"))
             #expect(try await store.keep(refusal: refusal, of: request) == nil)
             #expect(try await store.answer(to: request) == refusal)
-            try await fixture.run("DELETE FROM requests")
+            _ = try await store.dropRequests(olderThan: .zero)
             try await fixture.makeGroup("g", Wanted.many(1))
             try await fixture.serving("k") { _ = try await store.apply(.pause, to: "g", keys: nil) }
             async let told = store.keep(refusal: refusal, of: request)

@@ -16,19 +16,7 @@ import Testing
 
     /// Applies the first slice of a verb, as a request does that dies after it.
     private static func begin(_ verb: String, _ fixture: StoreFixture) async throws {
-        let isDone: Bool = try await fixture.value(
-            "SELECT s.is_done FROM groups g, verb_slice(g.id, \(verb), 0, 0, 3) AS s WHERE g.name = 'g'")
-        #expect(!isDone)
-    }
-
-    /// Sweeps until no wish is left.
-    private static func sweep(_ fixture: StoreFixture) async throws {
-        while try await fixture.store.sweepWishes() > 0 {}
-    }
-
-    private static func types(_ fixture: StoreFixture) async throws -> [String] {
-        try await fixture.logged.values(
-            "SELECT split_part(type, '.', 4) FROM events WHERE type LIKE '%.group.%' ORDER BY position")
+        #expect(try await !fixture.slice(verb).isDone)
     }
 
     @Test func everyVerbReachesAllTasksOfALargeGroup() async throws {
@@ -51,7 +39,7 @@ import Testing
             try await fixture.check()
             #expect(try await fixture.store.remove("g", keys: nil, deletingFiles: true) == 10)
             try await fixture.check()
-            #expect(try await Self.types(fixture) == ["failed", "cancelled", "removed"])
+            #expect(try await fixture.groupEvents() == ["failed", "cancelled", "removed"])
         }
     }
 
@@ -60,7 +48,7 @@ import Testing
         try await StoreFixture.run { fixture in
             var worker = try await Self.makeGroup(fixture)
             try await Self.begin(verb, fixture)
-            #expect(try await fixture.value("SELECT count(*) FROM leases") == Int64(0))
+            #expect(try await fixture.count(of: "leases") == 0)
             #expect(try await fixture.store.group("g").tasks[.queued] == 5)
             #expect(try await worker.claim(9).isEmpty)
             try await fixture.check()
@@ -71,11 +59,11 @@ import Testing
         try await StoreFixture.run { fixture in
             _ = try await Self.makeGroup(fixture)
             try await Self.begin("pause", fixture)
-            try await Self.sweep(fixture)
+            try await fixture.store.sweepAllWishes()
             let group = try await fixture.store.group("g")
             #expect(group.tasks[.paused] == 8 && group.isPaused)
             try await fixture.check()
-            #expect(try await fixture.value("SELECT (sweep_wishes(3, '{}')).count", as: Int64?.self) == nil)
+            #expect(try await fixture.isSwept())
         }
     }
 
@@ -92,11 +80,11 @@ import Testing
             for verb in [TaskVerb.pause, .resume] {
                 #expect(try await fixture.store.apply(verb, to: "g", keys: nil).changedTasks == 0)
             }
-            try await Self.sweep(fixture)
+            try await fixture.store.sweepAllWishes()
             #expect(try await fixture.store.group("g").state == .cancelled)
             #expect(try await fixture.store.apply(.cancel, to: "g", keys: nil).changedTasks == 0)
             try await fixture.check()
-            #expect(try await Self.types(fixture) == ["cancelled"])
+            #expect(try await fixture.groupEvents() == ["cancelled"])
         }
     }
 
@@ -114,16 +102,14 @@ import Testing
             #expect(try await worker.claim(9).allSatisfy { $0.kind == .purge })
             try await fixture.check()
             switch by {
-            case .sweep: try await Self.sweep(fixture)
+            case .sweep: try await fixture.store.sweepAllWishes()
             case .repetition: #expect(try await fixture.store.remove("g", keys: nil, deletingFiles: true) == 7)
             }
             await #expect(throws: Store.Refusal.noSuchGroup("g")) { try await fixture.store.group("g") }
             try await fixture.check()
-            #expect(try await Self.types(fixture) == ["removed"])
+            #expect(try await fixture.groupEvents() == ["removed"])
             // Both finished files are to be deleted.
-            #expect(
-                try await fixture.value("SELECT count(*) FROM ready_chunks WHERE kind = 'purge' AND remove_size = 90")
-                    == Int64(2))
+            #expect(try await fixture.store.removal(of: "g")?.files == 2)
         }
     }
 
@@ -140,10 +126,9 @@ import Testing
                 let group = try await fixture.store.apply(second, to: "g", keys: nil)
                 #expect(group.tasks[second == .pause ? .paused : .queued] == 8)
                 // The next slice of the first verb finds that another verb has replaced it.
-                let late: Bool = try await fixture.value(
-                    "SELECT s.is_done AND s.changed = 0 FROM groups g, verb_slice(g.id, \(first), 1, 0, 3) AS s")
-                #expect(late)
-                #expect(try await fixture.value("SELECT (sweep_wishes(3, '{}')).count", as: Int64?.self) == nil)
+                let late = try await fixture.slice(first, isFirst: false)
+                #expect(late.isDone && late.changed == 0)
+                #expect(try await fixture.isSwept())
                 #expect(try await fixture.store.group("g").tasks[second == .pause ? .paused : .queued] == 8)
                 try await fixture.check()
                 _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
@@ -176,19 +161,19 @@ import Testing
         try await StoreFixture.run { fixture in
             _ = try await Self.makeGroup(fixture)
             try await fixture.makeGroup("next")
-            try await fixture.run("SELECT set_prerequisites(id, '{g}', '{finished}') FROM groups WHERE name = 'next'")
+            let waits = GroupChange(prerequisites: [GroupPrerequisite(group: "g", on: .finished)])
+            _ = try await fixture.store.change("next", waits)
             await #expect(throws: Store.Refusal.groupInUse("g", by: "next")) {
                 try await fixture.store.remove("g", keys: nil, deletingFiles: false)
             }
             #expect(try await fixture.store.group("g").tasks.values.reduce(0, +) == 10)
             try await fixture.check()
             // Nor can a group start to wait for one whose removal has begun.
-            try await fixture.run("SELECT set_prerequisites(id, '{}', '{}') FROM groups WHERE name = 'next'")
+            _ = try await fixture.store.change("next", GroupChange(prerequisites: []))
             try await Self.begin("remove", fixture)
-            let outcome: String = try await fixture.value(
-                "SELECT p.outcome FROM groups g, set_prerequisites(g.id, '{g}', '{finished}') AS p WHERE g.name = 'next'"
-            )
-            #expect(outcome == "unknown")
+            await #expect(throws: Store.Refusal.noSuchPrerequisite("g")) {
+                try await fixture.store.change("next", waits)
+            }
         }
     }
 
@@ -200,8 +185,7 @@ import Testing
             let upload = try await fixture.stage(Wanted.many(5, "new"), isWritten: true)
             var worker = try await fixture.makeWorker()
             try await fixture.pool.withTransaction { connection in
-                _ = try await connection.query(
-                    "SELECT added FROM groups g, add_tasks(g.id, \(upload.id), 5, 100, false) WHERE g.name = 'g'")
+                try await fixture.add(upload, to: "g", on: connection)
                 #expect(try await worker.claim(9).map(\.path) == ["o"])
             }
             #expect(try await worker.claim(9).count == 6)
@@ -209,17 +193,11 @@ import Testing
         }
     }
 
-    /// A file that was being put in place when its group was paused, and then has to be fetched again.
     @Test func taskThatReturnsToAPausedGroupIsPaused() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)] + Wanted.many(4), isSealed: true)
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
-            try await fixture.run(
-                """
-                WITH t AS (UPDATE tasks SET state = 'queued' WHERE key = 't' RETURNING id),
-                    c AS (UPDATE ready_chunks SET status = 'ready' FROM t WHERE task_id = t.id)
-                UPDATE groups SET queued = queued + 1, paused = paused - 1
-                """)
+            try await fixture.queuePausedTask("t")
             try await fixture.check()
             #expect(try await fixture.store.sweepWishes() == 1)
             #expect(try await fixture.store.group("g").tasks[.paused] == 5)

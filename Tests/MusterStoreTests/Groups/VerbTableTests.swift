@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -85,18 +84,17 @@ import Testing
         _ wanted: TaskState?, at state: TaskState, _ verb: Verb, _ name: String, _ isByKey: Bool,
         _ fixture: StoreFixture
     ) async throws {
-        let found = try await fixture.values(
-            "SELECT shown_state(t) FROM tasks t WHERE key = \("\(name)/t")", as: String.self)
-        #expect(found == [wanted?.rawValue].compactMap(\.self), "\(name) at \(state)")
-        let groups = try await fixture.values("SELECT state FROM groups WHERE name = \(name)", as: String.self)
+        let group = try await fixture.group(name)
+        let tasks = try await group == nil ? [] : fixture.store.tasks(of: name, state: nil, after: nil, limit: 9)
+        #expect(tasks.first { $0.key == "\(name)/t" }?.state == wanted, "\(name) at \(state)")
         switch verb {
-        case .cancel where !isByKey: #expect(groups == ["cancelled"])
-        case .remove where !isByKey, .removeWithFile where !isByKey: #expect(groups.isEmpty)
-        case .seal: #expect(groups == ["sealed"])
-        case .pause, .resume, .cancel, .retry, .remove, .removeWithFile, .reopen, .limit: #expect(groups == ["open"])
+        case .cancel where !isByKey: #expect(group?.state == .cancelled)
+        case .remove where !isByKey, .removeWithFile where !isByKey: #expect(group?.state == nil)
+        case .seal: #expect(group?.state == .sealed)
+        case .pause, .resume, .cancel, .retry, .remove, .removeWithFile, .reopen, .limit:
+            #expect(group?.state == .open)
         }
         // Durable bytes are kept, except those of cancelled or removed tasks.
-        let done = try await fixture.values("SELECT bytes_done FROM groups WHERE name = \(name)", as: Int64.self)
         let bytes: Int64 =
             switch wanted {
             case nil, .cancelled,
@@ -105,14 +103,14 @@ import Testing
             case .succeeded, .finalizing: 90
             case .queued, .active, .paused, .failed: state == .queued ? 0 : 40
             }
-        #expect(groups.isEmpty || done == [bytes], "\(name) at \(state)")
+        #expect(group == nil || group?.bytesDone == bytes, "\(name) at \(state)")
     }
 
     /// After any verb the group ends once it is resumed and sealed, and a worker works.
     private static func end(_ name: String, _ worker: inout TestWorker, _ fixture: StoreFixture) async throws {
         // Returns all leases that the worker still holds.
         try await worker.letGo()
-        guard try await fixture.value("SELECT count(*) FROM groups WHERE name = \(name)") == Int64(1) else {
+        guard try await fixture.group(name) != nil else {
             return try await worker.finishEverything(size: 90)
         }
         _ = try await fixture.store.apply(.resume, to: name, keys: nil)
@@ -121,6 +119,6 @@ import Testing
         let group = try await fixture.store.group(name)
         #expect(group.state.isTerminal && group.generation == 1, "\(name)")
         try await fixture.check("\(name) at its end")
-        #expect(try await fixture.value("SELECT count(*) FROM ready_chunks WHERE kind = 'purge'") == Int64(0))
+        #expect(try await fixture.purgedVersions().isEmpty)
     }
 }

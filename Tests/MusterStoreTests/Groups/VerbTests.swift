@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -161,7 +160,7 @@ import Testing
             var worker = try await fixture.makeWorker()
             try await worker.fail(try #require(try await worker.claim().first), .storage)
             #expect(
-                try await fixture.value("SELECT count(*) FROM holdouts") as Int64 == 0, "its reporter has stopped")
+                try await fixture.count(of: "holdouts") == 0, "its reporter has stopped")
             try await fixture.check()
             _ = try await fixture.store.apply(.retry, to: "g", keys: nil)
             let lease = try #require(try await worker.claim().first)
@@ -169,18 +168,19 @@ import Testing
         }
     }
 
+    /// Fails the task `t1`, and finishes the other one.
+    private static func endBoth(_ worker: inout TestWorker) async throws {
+        let leases = try await worker.claim(2)
+        for lease in leases where lease.path == "t1" { try await worker.fail(lease, .storage) }
+        for lease in leases where lease.path != "t1" { try await worker.finish(lease, size: 90) }
+    }
+
     @Test func retryOpensTheNextGeneration() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)
             var worker = try await fixture.makeWorker()
             for generation in 1...3 as ClosedRange<Int32> {
-                for lease in try await worker.claim(2) {
-                    if lease.path == "t1" {
-                        try await worker.fail(lease, .storage)
-                    } else {
-                        try await worker.finish(lease, size: 90)
-                    }
-                }
+                try await Self.endBoth(&worker)
                 let failed = try await fixture.store.group("g")
                 #expect(failed.state == .failed && failed.generation == generation && failed.finishedAt != nil)
                 try await fixture.check()
@@ -204,13 +204,7 @@ import Testing
             let wish = GroupChange(prerequisites: [GroupPrerequisite(group: "g", on: .succeeded)])
             _ = try await fixture.store.change("next", wish)
             var worker = try await fixture.makeWorker()
-            for lease in try await worker.claim(2) {
-                if lease.path == "t1" {
-                    try await worker.fail(lease, .storage)
-                } else {
-                    try await worker.finish(lease, size: 90)
-                }
-            }
+            try await Self.endBoth(&worker)
             #expect(try await fixture.store.remove("g", keys: ["t1"], deletingFiles: false) == 1)
             #expect(try await fixture.store.group("g").state == .failed, "a removal opens no generation")
             // No task with these keys has failed: no generation is opened.
@@ -265,8 +259,7 @@ import Testing
                 try await fixture.store.remove("g", keys: nil, deletingFiles: true)
             }
             try await fixture.check()
-            let types = try await fixture.logged.values("SELECT type FROM events ORDER BY position", as: String.self)
-            #expect(types.last == "dev.muster.group.removed.v1")
+            #expect(try await fixture.events().last?.type == "dev.muster.group.removed.v1")
         }
     }
 
@@ -286,7 +279,7 @@ import Testing
                 try await group.waitForAll()
             }
             try await fixture.check()
-            #expect(try await fixture.logged.value("SELECT count(*) FROM events") == Int64(1))
+            #expect(try await fixture.events().count == 1)
         }
     }
 

@@ -11,17 +11,12 @@ import Testing
             // The zone differs from the server's in most cases: local time is what counts.
             let zone = ["Asia/Tokyo", "America/St_Johns", "UTC"][abs(from + to) % 3]
             try await fixture.makeGroup("g")
-            // Half a minute away from either end, so that the clock may advance.
-            try await fixture.run(
-                """
-                UPDATE groups SET window_zone = \(zone),
-                    window_from = (statement_timestamp() AT TIME ZONE \(zone))::time + \(from * 60 - 30)::integer * interval '1 s',
-                    window_to = (statement_timestamp() AT TIME ZONE \(zone))::time + \(to * 60 + 30)::integer * interval '1 s'
-                """)
-            let group = try await fixture.store.group("g")
-            // The seconds from now until the window opens and closes; it may close on the next day. Equal times mean always open.
+            // The seconds from now until the window opens and closes, half a minute away from either end, so that the clock may
+            // advance; the window may close on the next day. Equal times mean always open.
             let opens = from * 60 - 30
             let closes = to * 60 + 30
+            try await fixture.setWindow(of: "g", from: .seconds(opens), to: .seconds(closes), zone: zone)
+            let group = try await fixture.store.group("g")
             let isOpen = opens < closes ? opens <= 0 && 0 < closes : opens <= 0 || 0 < closes
             #expect(group.isWindowOpen == (isOpen || opens == closes))
             #expect((group.windowOpensAt == nil) == group.isWindowOpen)
@@ -75,17 +70,13 @@ import Testing
     func entriesOfATimetableAreInTheZoneOfTheWindow(window: String?, entry: String?, isMeant: Bool) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g")
+            try await fixture.limitGroups("g", to: 99)
             // The entry covers now in Tokyo, and is nine hours away from now in UTC.
-            try await fixture.run(
-                """
-                UPDATE groups SET bytes_per_second = 99, window_zone = \(window), window_from = CASE WHEN \(window)::text IS NOT NULL THEN time '00:00' END,
-                    window_to = CASE WHEN \(window)::text IS NOT NULL THEN time '00:00' END,
-                    timetable = jsonb_build_array(jsonb_strip_nulls(jsonb_build_object('bytesPerSecond', 7, 'timeZone', \(entry)::text,
-                        'from', to_char((statement_timestamp() AT TIME ZONE 'Asia/Tokyo') - interval '1 h', 'HH24:MI'),
-                        'to', to_char((statement_timestamp() AT TIME ZONE 'Asia/Tokyo') + interval '1 h', 'HH24:MI'))))
-                """)
-            let rate: Int64 = try await fixture.value("SELECT group_rate(g) FROM groups g")
-            #expect(rate == (isMeant ? 7 : 99))
+            let hour = (try await fixture.store.now().microseconds / 3_600_000_000 + 9) % 24
+            let zone = entry.map { #", "timeZone": "\#($0)""# } ?? ""
+            let hours = #""from": "\#((hour + 23) % 24):00", "to": "\#((hour + 2) % 24):00""#
+            try await fixture.setHours(of: "g", timetable: #"[{\#(hours), "bytesPerSecond": 7\#(zone)}]"#, zone: window)
+            #expect(try await fixture.store.group("g").bytesPerSecondAllowed == (isMeant ? 7 : 99))
         }
     }
 }

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -137,7 +136,7 @@ import Testing
             // A pause alone leaves nothing to delete, so that the next pause waits for no holdout.
             try await writer.sync(settled: 1)
             #expect(try await fixture.store.releasePurges() == 1)
-            #expect(try await fixture.value("SELECT count(*) FROM holdouts") == Int64(0))
+            #expect(try await fixture.count(of: "holdouts") == 0)
         }
     }
 

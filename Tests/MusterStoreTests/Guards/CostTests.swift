@@ -22,14 +22,14 @@ import Testing
             try await fixture.makeGroup("first", Wanted.many(Self.batch, "f", size: 1_000))
             var worker = try await fixture.makeWorker()
             try await Self.work(&worker, through: "first")
-            _ = try await fixture.logged
+            try await fixture.logEvents()
             // The tables of running work are mostly empty when they are analyzed: plans are made for few rows.
             try await fixture.run("VACUUM ANALYZE")
             try await fixture.makeGroup("g", Wanted.many(Self.files, size: 1_000), isSealed: true)
             try await fixture.run("CHECKPOINT")
             let sum = try await costs.costs {
                 try await Self.work(&worker, through: "g")
-                _ = try await fixture.logged
+                try await fixture.logEvents()
             }
             print("\(Self.files) files: \(sum)")
             let files = Int64(Self.files)
@@ -89,6 +89,30 @@ import Testing
                 print("a claim of 8 with \(count) open groups: \(sum)")
                 // 704 with 10 open groups, 1,490 with 1,000: only the most urgent 32 are considered.
                 #expect(sum.reads <= 1_660)
+            }
+        }
+    }
+
+    @Test func queuesReadNoMoreWithManyMoreUrgentGroups() async throws {
+        try await StoreCosts.run(policy: Self.policy) { costs in
+            let fixture = costs.fixture
+            let low = try await fixture.makeGroup("low", [Wanted("l")])
+            var number = 0
+            for count in [300, 1_000] {
+                while number < count {
+                    number += 1
+                    try await fixture.makeGroup("g\(number)", [Wanted("g\(number)t")], priority: 5)
+                }
+                try await fixture.run("ANALYZE")
+                // The cost of first uses is not counted.
+                _ = try await fixture.store.queues(of: [low.id])
+                let sum = try await costs.costs {
+                    let queue = try #require(try await fixture.store.queues(of: [low.id])[low.id])
+                    #expect(queue.urgent.values.map(\.count) == [UrgentGroups.considered])
+                }
+                print("the queue behind \(count) more urgent groups: \(sum)")
+                // 506 with 300 of them, 405 with 1,000: only the most urgent 100 are considered. All of them took 906 and 3,006.
+                #expect(sum.reads <= 630)
             }
         }
     }

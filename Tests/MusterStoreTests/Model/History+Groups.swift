@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 
 /// Time-driven changes of groups, and changes of their settings.
@@ -23,9 +22,7 @@ extension History {
             log("the time for \(name) is over: \(fails ? "it fails" : "it goes on")")
             model.expire(name, fails: fails)
             model.sweepGroups()
-            let action: DeadlineAction = fails ? .fail : .continue
-            _ = try await store.change(name, GroupChange(deadline: .set(.seconds(3600)), deadlineAction: action))
-            try await fixture.run("UPDATE groups SET deadline_at = '-infinity' WHERE name = \(name)")
+            try await fixture.passDeadline(of: name, fails ? .fail : .continue)
             _ = try await store.sweepGroups()
         case 2..<5:
             let isClosed = !group.isClosed

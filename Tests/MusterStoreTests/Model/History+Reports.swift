@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 
 extension History {

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 
 extension History {
@@ -73,10 +72,8 @@ extension History {
         } catch is Store.Refusal {
             expect(wanted == nil, "the tasks were refused")
         }
-        for row in try await fixture.pool.query(
-            "SELECT t.id, t.key FROM tasks t JOIN groups g ON g.id = t.group_id WHERE g.name = \(name)")
-        {
-            model.places[TaskID(try row.decode("id"))] = StoreModel.Place(group: name, key: try row.decode("key"))
+        for task in try await store.tasks(of: name, state: nil, after: nil, limit: 1_000) {
+            model.places[task.id] = StoreModel.Place(group: name, key: task.key)
         }
     }
 
@@ -108,13 +105,11 @@ extension History {
         log("  granted \(leases.map { "\($0.kind) \($0.path) \($0.name.chunk).\($0.name.epoch) to \($0.session)" })")
         problems += model.grant(requests, leases)
         // Chunks that a claim deferred for a moment are ready again for the next claim.
-        try await fixture.run(
-            """
-            UPDATE ready_chunks SET status = 'ready', not_before = NULL
-            WHERE status = 'waiting' AND kind IN ('fetch', 'finalize') AND task_id = ANY (\(model.disputed))
-            """)
+        try await fixture.endDeferrals(of: model.disputed)
         granted += leases
     }
+
+    private static let parkedSink = #"[{"name": "sink", "parked": "storage"}]"#
 
     /// A sync; by default it settles nothing, so that nothing is repaired.
     private mutating func sync(_ session: SessionID, settled: Int64 = 0, held: [GrantedLease] = []) async throws {
@@ -122,8 +117,8 @@ extension History {
         let isParked = chance(5)
         let renewed = try await store.renew(
             SessionRenewal(
-                session: session, sequence: sequence, parkedSinks: isParked ? ["sink"] : [], sinkStatus: "[]",
-                receivedBytes: 10), settled: settled, held: held.map(\.name), timeToLive: .seconds(3600))
+                session: session, sequence: sequence, sinkStatus: isParked ? Self.parkedSink : "[]", receivedBytes: 10),
+            settled: settled, held: held.map(\.name), timeToLive: .seconds(3600))
         guard model.sessions[session] != nil else {
             return expect(renewed == nil, "a session that is over was renewed")
         }
@@ -151,7 +146,7 @@ extension History {
             log("late sync of \(session)")
             let renewed = try await store.renew(
                 SessionRenewal(
-                    session: session, sequence: newest - 1, parkedSinks: ["sink"], sinkStatus: "[]", receivedBytes: 0),
+                    session: session, sequence: newest - 1, sinkStatus: Self.parkedSink, receivedBytes: 0),
                 settled: newest, held: [], timeToLive: .seconds(0))
             return expect(renewed?.isNewest != true, "a late sync counts as the newest")
         }
@@ -171,15 +166,12 @@ extension History {
             model.end(session, isLost: false)
         case 1:
             log("session \(session) expires and nobody looks")
-            try await fixture.run(
-                "UPDATE sessions SET expires_at = statement_timestamp() - interval '1 s' WHERE id = \(session.rawValue)"
-            )
+            try await fixture.set(.expiry, ago: .seconds(1), of: session.rawValue)
             model.sessions[session]?.isExpired = true
         case 2:
             guard let lease = granted.randomElement(using: &random) else { return }
             log("lease \(lease.name.epoch) stalls")
-            try await fixture.run(
-                "UPDATE leases SET progress_at = '-infinity' WHERE epoch = \(lease.name.epoch.rawValue)")
+            try await fixture.stall(lease)
             _ = try await store.sweepStalled(stall: .seconds(3600))
             model.putBack(isLost: true) { $0.epoch == lease.name.epoch }
         case 3:
@@ -199,7 +191,7 @@ extension History {
     mutating func passTime() async throws {
         log("time passes")
         try await fixture.passBackoffs()
-        try await fixture.run("UPDATE origins SET not_before = '-infinity' WHERE not_before IS NOT NULL")
+        try await fixture.set(.rest, ago: .zero)
         model.promote()
         for name in model.origins.keys { model.origins[name]?.isParked = false }
     }

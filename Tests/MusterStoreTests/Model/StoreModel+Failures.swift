@@ -162,6 +162,12 @@ extension StoreModel {
         case .nextSource where chunk.kind != .fetch && attempts >= bound:
             return fail(place, reported: lease.epoch)
         case .nextSource where chunk.kind == .fetch:
+            let round = sources(of: task)
+            if !task.sources[source].isDead, round > 1 {
+                // Its tries were not those of the others.
+                attempts -= attempts / round
+                for index in task.chunks.indices { task.chunks[index].attempts -= task.chunks[index].attempts / round }
+            }
             task.sources[source].isDead = true
             self[place] = task
             if task.sources.allSatisfy(\.isDead) { return fail(place, reported: lease.epoch) }
@@ -202,8 +208,10 @@ extension StoreModel {
     }
 
     /// After how many failures without progress a task fails: the policy's attempts for each source in its round.
-    func tries(of task: Task) -> Int {
-        Int(policy.attempts) * max(1, task.sources.count { !$0.isDead && $0.differsIn != task.version })
+    func tries(of task: Task) -> Int { Int(policy.attempts) * sources(of: task) }
+
+    private func sources(of task: Task) -> Int {
+        max(1, task.sources.count { !$0.isDead && $0.differsIn != task.version })
     }
 
     /// Whether starting over would lose bytes: a first response alone may have planned the version.

@@ -18,9 +18,6 @@ import Testing
 
     static let cases = [
         Case(table: "groups", column: "state", read: ("state", "GroupState")) { _ = try await $0.store.group("g") },
-        Case(table: "groups", column: "state", read: ("group_state", "GroupState")) {
-            _ = try await $0.store.explanation(of: "a", in: "g")
-        },
         Case(table: "groups", column: "deadline_action", read: ("deadline_action", "DeadlineAction")) {
             _ = try await $0.store.group("g")
         },
@@ -29,7 +26,7 @@ import Testing
             read: ("prerequisite_conditions", "Array<PrerequisiteCondition>")
         ) { _ = try await $0.store.group("late") },
         Case(table: "groups", column: "state", read: ("prerequisite_states", "Array<GroupState>")) {
-            try await $0.run("UPDATE groups SET state = 'open' WHERE name = 'late'")
+            try await $0.set("groups", "state", to: "open", of: "late")
             _ = try await $0.store.group("late")
         },
         Case(table: "tasks", column: "state", read: ("state", "TaskState")) {
@@ -62,7 +59,7 @@ import Testing
             {
                 try await fixture.run(SQL(unsafeRaw: "ALTER TABLE \(one.table) DROP CONSTRAINT \"\(constraint)\""))
             }
-            try await fixture.run(SQL(unsafeRaw: "UPDATE \(one.table) SET \(one.column) = 'of tomorrow'"))
+            try await fixture.set(one.table, one.column, to: "of tomorrow")
             let error = await #expect(throws: PostgresError.self) { try await one.ask(fixture) }
             #expect(
                 error
@@ -78,10 +75,9 @@ import Testing
         try await fixture.makeGroup("g", [Wanted("a"), Wanted("b")])
         var worker = try await fixture.makeWorker()
         for lease in try await worker.claim(2) where lease.key == "a" { try await worker.fail(lease, .network) }
-        _ = try await fixture.store.createGroup(
-            GroupCreation(
-                name: "late", sink: "sink", priority: 0, weight: 1, maxConnections: nil, metadata: nil, isSealed: false,
-                prerequisites: [GroupPrerequisite(group: "g", on: .finished)]), upload: nil)
+        var late = GroupCreation(name: "late", sink: "sink")
+        late.prerequisites = [GroupPrerequisite(group: "g", on: .finished)]
+        _ = try await fixture.store.createGroup(late, upload: nil)
         try await fixture.makeEvents(["done"])
         try await fixture.fanOut()
     }

@@ -14,9 +14,9 @@ import Testing
 
     @Test func aCompleteDatabaseIsAccepted() async throws {
         try await StoreFixture.run { fixture in
-            try await fixture.run("SELECT check_rows()")
+            try await fixture.checkRows()
             try await Self.fill(fixture)
-            try await fixture.run("SELECT check_rows()")
+            try await fixture.checkRows()
         }
     }
 
@@ -24,9 +24,9 @@ import Testing
     func aTableWithoutItsRowsIsNamed(table: String) async throws {
         try await StoreFixture.run { fixture in
             try await Self.fill(fixture)
-            try await fixture.run(SQL(unsafeRaw: "DELETE FROM \(table)"))
+            try await fixture.deleteRows(of: table)
             await #expect {
-                try await fixture.run("SELECT check_rows()")
+                try await fixture.checkRows()
             } throws: { error in
                 guard let error = error as? PostgresError else { return false }
                 return error.isDamage && "\(error)".contains("rows of the table \(table) are gone")

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 
 /// A worker that draws from byte budgets: it keeps to the shares of the last answer that it received, and reports those.
@@ -58,11 +57,7 @@ struct BudgetPayer: Sendable {
 
     /// Shifts the worker's last report of its use to a second ago.
     func passSecond() async throws {
-        try await worker.fixture.run(
-            """
-            UPDATE budget_shares SET used_at = statement_timestamp() - interval '1 s'
-            WHERE session_id = \(worker.session.rawValue)
-            """)
+        try await worker.fixture.set(.budgetUse, ago: .seconds(1), of: worker.session.rawValue)
     }
 
     private static func byName(_ shares: [StoredShare]) -> [String: Int64] {
@@ -72,29 +67,7 @@ struct BudgetPayer: Sendable {
 
 extension StoreFixture {
     /// A worker that draws from byte budgets.
-    func makePayer(_ name: String = "worker") async throws -> BudgetPayer { BudgetPayer(try await makeWorker(name)) }
-
-    /// Lets no time pass between two syncs, however slow the test is: no use is measured, and no share expires.
-    func stopBudgetClock() async throws {
-        try await run(
-            """
-            CREATE FUNCTION stop_clock() RETURNS trigger LANGUAGE plpgsql AS $$
-            BEGIN
-                NEW.used_at := statement_timestamp() + interval '1 h';
-                RETURN NEW;
-            END $$
-            """)
-        try await run(
-            """
-            CREATE TRIGGER stopped_clock BEFORE INSERT OR UPDATE ON budget_shares FOR EACH ROW EXECUTE FUNCTION stop_clock()
-            """)
-    }
-
-    /// Undoes `stopBudgetClock`.
-    func startBudgetClock() async throws { try await run("DROP TRIGGER stopped_clock ON budget_shares") }
-
-    /// The sum of a budget's shares as they count.
-    func total(_ budget: String) async throws -> Int64 {
-        try await value("SELECT coalesce(sum(share), 0)::bigint FROM budget_shares WHERE budget = \(budget)")
+    func makePayer(_ name: String = "worker", slots: Int32 = 8) async throws -> BudgetPayer {
+        BudgetPayer(try await makeWorker(name, slots: slots))
     }
 }

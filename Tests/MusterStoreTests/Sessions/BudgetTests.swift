@@ -11,7 +11,7 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, size: 90))
             try await fixture.makeGroup("free", Wanted.many(4, "f", size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000 WHERE name = 'g'")
+            try await fixture.limitGroups("g", to: 1_000)
             var worker = try await fixture.makePayer()
             let leases = try await worker.claim(8)
             #expect(leases.count { $0.group == "g" && $0.isLimited } == 4)
@@ -25,7 +25,7 @@ import Testing
     @Test func newcomerGetsOnlySharesThatOthersHaveGivenBack() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             try await fixture.stopBudgetClock()
             var first = try await fixture.makePayer("first")
             #expect(try await first.claim(1).count == 1)
@@ -50,11 +50,11 @@ import Testing
     @Test func newcomerWaitsForASizableShare() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             try await fixture.stopBudgetClock()
             var first = try await fixture.makePayer("first")
             #expect(try await first.claim(1).count == 1)
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1009")
+            try await fixture.limitGroups(to: 1_009)
             var second = try await fixture.makePayer("second")
             #expect(try await second.claim(1).isEmpty)
             try await first.settle(used: 0)
@@ -68,7 +68,7 @@ import Testing
     @Test func sharesFollowTheirUse() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(60, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 800000")
+            try await fixture.limitGroups(to: 800_000)
             var workers: [BudgetPayer] = []
             for number in 0..<5 { workers.append(try await fixture.makePayer("w\(number)")) }
             // One worker can use a twentieth of the rate, one an eighth, one nothing, and two any amount.
@@ -96,10 +96,9 @@ import Testing
     @Test func sharesThatAreUsedUpFollowTheSlots() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(60, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             var wide = try await fixture.makePayer("wide")
-            var narrow = try await fixture.makePayer("narrow")
-            try await fixture.run("UPDATE sessions SET slots = 2 WHERE worker = 'narrow'")
+            var narrow = try await fixture.makePayer("narrow", slots: 2)
             _ = try await wide.claim(2)
             _ = try await narrow.claim(2)
             #expect(wide.keeps == ["group:g": 800])
@@ -119,7 +118,7 @@ import Testing
     @Test func lateSyncDecidesNothing() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             try await fixture.stopBudgetClock()
             var first = try await fixture.makePayer("first")
             var second = try await fixture.makePayer("second")
@@ -146,7 +145,7 @@ import Testing
     @Test func lateSyncDoesNotDropAShare() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             try await fixture.stopBudgetClock()
             var first = try await fixture.makePayer("first")
             _ = try await first.claim(1)
@@ -167,7 +166,7 @@ import Testing
     @Test func shareOfAnEndedSessionIsFreed() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             var first = try await fixture.makePayer("first")
             #expect(try await first.claim(1).count == 1)
             var second = try await fixture.makePayer("second")
@@ -199,10 +198,10 @@ import Testing
     @Test func shareLostInACrashStillCountsWhileAWorkerKeepsToIt() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             var first = try await fixture.makePayer("first")
             #expect(try await first.claim(1).count == 1)
-            try await fixture.run("TRUNCATE budget_shares")
+            try await fixture.deleteRows(of: "budget_shares")
             #expect(try await first.settle(used: 0) == ["group:g": 1_000])
             var second = try await fixture.makePayer("second")
             #expect(try await second.claim(1).isEmpty)
@@ -235,7 +234,7 @@ import Testing
         policy.fleetRate = 5_000
         try await StoreFixture.run(policy: policy) { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             try await fixture.makeGroup("f", Wanted.many(4, "f", size: 90))
             var worker = try await fixture.makePayer()
             #expect(try await worker.claim(8).count(where: \.isLimited) == 8)
@@ -247,7 +246,7 @@ import Testing
     @Test func sessionWithoutUseOfABudgetLosesItsShare() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("k", size: 90)])
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             var payer = try await fixture.makePayer()
             let lease = try #require(try await payer.claim().first)
             try await payer.worker.finish(lease, size: 90)
@@ -264,14 +263,14 @@ import Testing
     func shareThatIsLostUnknownToItsWorkerBringsNoLeases(former: Int64) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(40, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = \(former)")
+            try await fixture.limitGroups(to: former)
             var first = try await fixture.makePayer("first")
             let lease = try #require(try await first.claim().first)
             try await first.worker.finish(lease, size: 90)
             try await first.passSecond()
             let unheard = try await first.send(used: 0)
             #expect(try await first.arrive(unheard).isEmpty)
-            try await fixture.run("UPDATE groups SET bytes_per_second = 1000")
+            try await fixture.limitGroups(to: 1_000)
             var second = try await fixture.makePayer("second")
             #expect(try await second.claim(1).count == 1)
             #expect(try await second.settle(used: 0) == ["group:g": 1_000])
@@ -300,7 +299,7 @@ import Testing
         let seed = UInt64.random(in: .min ... .max)
         try await StoreFixture.run(connections: 6) { fixture in
             try await fixture.makeGroup("g", Wanted.many(400, size: 90))
-            try await fixture.run("UPDATE groups SET bytes_per_second = 100000")
+            try await fixture.limitGroups(to: 100_000)
             let meter = Meter()
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 for number in 0..<5 {

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -15,11 +14,9 @@ import Testing
             try await worker.learn(leases[2], size: 90)
             try await worker.done(leases[2])
             _ = try await fixture.store.apply(.pause, to: "g", keys: ["t4"])
-            try await fixture.run(
-                "UPDATE tasks SET time_limit = '1 h', deadline_at = statement_timestamp() + interval '1 h' WHERE key <> 'free'"
-            )
+            try await fixture.limitTime(to: .seconds(3_600), left: .seconds(3_600), except: "free")
             #expect(try await fixture.store.failOverdue() == 0)
-            try await fixture.run("UPDATE tasks SET deadline_at = deadline_at - interval '1 h'")
+            try await fixture.age(.deadline, by: .seconds(3_600))
             #expect(try await fixture.store.failOverdue() == 5)
             #expect(try await fixture.store.failOverdue() == 0)
             try await fixture.check()
@@ -41,7 +38,7 @@ import Testing
     @Test func overdueTasksFailInBatches() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(9), isSealed: true)
-            try await fixture.run("UPDATE tasks SET time_limit = '1 s', deadline_at = statement_timestamp()")
+            try await fixture.limitTime(to: .seconds(1), left: .zero)
             #expect(try await fixture.store.failOverdue(limit: 2, rounds: 2) == 4)
             try await fixture.check()
             #expect(try await fixture.store.failOverdue(limit: 2) == 5)
@@ -53,10 +50,10 @@ import Testing
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("locked", [Wanted("l")])
             try await fixture.makeGroup("free", [Wanted("f")])
-            try await fixture.run("UPDATE tasks SET time_limit = '1 s', deadline_at = statement_timestamp()")
-            try await fixture.pool.withTransaction { connection in
-                _ = try await connection.query("SELECT id FROM groups WHERE name = 'locked' FOR NO KEY UPDATE")
-                #expect(try await fixture.store.failOverdue() == 1)
+            try await fixture.limitTime(to: .seconds(1), left: .zero)
+            try await fixture.locking("locked") {
+                let count = try await fixture.store.failOverdue()
+                #expect(count == 1)
             }
             #expect(try await fixture.store.task("l", of: "locked").state == .queued)
             #expect(try await fixture.store.failOverdue() == 1)

@@ -6,22 +6,13 @@ import Testing
 
 /// Databases that have lost committed data, after an asynchronous failover or a restore.
 @Suite struct IncarnationTests {
-    private static func enter(_ fixture: StoreFixture) async throws {
-        try await fixture.pool.withConnection { try await SchemaFence.enter($0) }
-    }
-
-    /// Simulates an administrator's restore of files.
-    private static func restore(_ fixture: StoreFixture) async throws {
-        try await fixture.run("UPDATE installation SET incarnation = 'restored'")
-    }
-
     @Test func anUnchangedDatabaseGoesOn() async throws {
         try await StoreFixture.run { fixture in
-            try await Self.enter(fixture)
+            try await fixture.enterFence()
             try await fixture.makeGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
             let lease = try #require(try await worker.claim().first)
-            try await Self.enter(fixture)
+            try await fixture.enterFence()
             #expect(try await worker.sync(held: [lease.name])?.lost.isEmpty == true)
             #expect(lease.name.epoch.rawValue < 1_000)
         }
@@ -30,10 +21,10 @@ import Testing
     /// A page that a disk has lost may read as empty, without an error of PostgreSQL.
     @Test func aDatabaseWithoutItsEventLogRowIsDamaged() async throws {
         try await StoreFixture.run { fixture in
-            try await Self.enter(fixture)
-            try await fixture.run("DELETE FROM event_log")
+            try await fixture.enterFence()
+            try await fixture.deleteRows(of: "event_log")
             await #expect {
-                try await Self.enter(fixture)
+                try await fixture.enterFence()
             } throws: { error in
                 (error as? PostgresError)?.isDamage == true
             }
@@ -45,9 +36,9 @@ import Testing
         let identity = Observed<[[String]]>([])
         for _ in 0..<2 {
             try await StoreFixture.run { fixture in
-                #expect(try await fixture.value("SELECT count(*) FROM installation", as: Int64.self) == 0)
-                try await Self.enter(fixture)
-                try await Self.enter(fixture)
+                #expect(try await fixture.count(of: "installation") == 0)
+                try await fixture.enterFence()
+                try await fixture.enterFence()
                 let id = try await fixture.store.installation()
                 let incarnation = try await fixture.value("SELECT incarnation FROM installation", as: String.self)
                 // File copies also share the database's OID within its cluster; the suffix tells them apart.
@@ -60,12 +51,12 @@ import Testing
 
     @Test func reportsFromALostPastHaveNoEffect() async throws {
         try await StoreFixture.run { fixture in
-            try await Self.enter(fixture)
+            try await fixture.enterFence()
             try await fixture.makeGroup("g", Wanted.many(2, size: 90), isSealed: true)
             var before = try await fixture.makeWorker("before")
             let stale = try await before.claim(2)
-            try await Self.restore(fixture)
-            try await Self.enter(fixture)
+            try await fixture.restoreFiles()
+            try await fixture.enterFence()
             #expect(try await before.sync(held: stale.map(\.name)) == nil, "the worker has to open a new session")
             // Reports under the old numbers have no effect, whatever has these numbers in the backup.
             try await before.finish(stale[0], size: 90)
@@ -78,7 +69,8 @@ import Testing
             #expect(leases.count == 2 && leases.allSatisfy { $0.name.epoch.rawValue > 1 << 30 && $0.isFenced })
             #expect(leases.allSatisfy { $0.revoke.contains(before.session) })
             try await fixture.makeGroup("new", [Wanted("u")])
-            #expect(try await fixture.value("SELECT max(id) FROM tasks", as: Int64.self) > 1 << 30)
+            let newest = try #require(try await fixture.tasks().last)
+            #expect(newest.id > 1 << 30)
             try await after.finishEverything(size: 90)
             #expect(try await fixture.store.group("g").state == .succeeded)
             try await fixture.check()
@@ -88,11 +80,8 @@ import Testing
     /// An event of a generation missing in the backup may have been delivered: its replacement is another fact (I9).
     @Test func eventsOfAnIncarnationHaveIdsOfTheirOwn() async throws {
         try await StoreFixture.run { fixture in
-            func ids() async throws -> Set<String> {
-                _ = try await fixture.store.sequenceEvents()
-                return Set(try await fixture.values("SELECT id FROM events", as: String.self))
-            }
-            try await Self.enter(fixture)
+            func ids() async throws -> Set<String> { Set(try await fixture.events().map(\.id)) }
+            try await fixture.enterFence()
             try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
             var worker = try await fixture.makeWorker()
             try await worker.finishEverything(size: 90)
@@ -100,8 +89,8 @@ import Testing
             #expect(before.contains("grp-1-1-succeeded"))
             var marks: Set<Substring> = []
             for name in ["u", "v"] {
-                try await Self.restore(fixture)
-                try await Self.enter(fixture)
+                try await fixture.restoreFiles()
+                try await fixture.enterFence()
                 try await fixture.makeGroup(name, [Wanted(name, size: 90)], isSealed: true)
                 worker = try await fixture.makeWorker(name)
                 try await worker.finishEverything(size: 90)

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -17,7 +16,7 @@ import Testing
             let (a, b, c) = (try #require(leases["a"]), try #require(leases["b"]), try #require(leases["c"]))
             try await worker.progress(a, to: 40)
             try await worker.progress(c, to: 10)
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '10 s'")
+            try await fixture.set(.grant, ago: .seconds(10))
             var hand = try await Self.hand(fixture)
             #expect(hand.leases == 3 && hand.fetching == 3 && hand.unknown == 1)
             #expect(hand.done == 50 && hand.total == 180)
@@ -29,7 +28,7 @@ import Testing
             #expect(first?.done == 40 && first?.total == 90 && first?.unknown == 0 && first?.fetching == 1)
             #expect(second?.done == 10 && second?.total == 90 && second?.unknown == 1 && second?.slowestSeconds == nil)
             // Nor has a chunk without recent bytes.
-            try await fixture.run("UPDATE leases SET progress_at = progress_at - interval '1 min'")
+            try await fixture.age(.progress, by: .seconds(60))
             #expect(try await Self.hand(fixture).slowestSeconds == nil)
             try await worker.learn(b, size: 90)
             try await worker.done(b)
@@ -53,10 +52,10 @@ import Testing
             let lease = try #require(try await worker.claim(1).first)
             try await worker.learn(lease, size: 250)
             try await worker.progress(lease, to: 40)
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '10 s'")
+            try await fixture.set(.grant, ago: .seconds(10))
             var task = try await fixture.store.task("a", of: "g")
             #expect((15...20).contains(try #require(task.secondsAtLeast)) && task.secondsInWindow == nil)
-            try await fixture.run("UPDATE origins SET not_before = statement_timestamp() + interval '1 h'")
+            try await fixture.restOrigins(for: .seconds(3_600))
             try await fixture.setWindow(of: "g", isOpen: true)
             task = try await fixture.store.task("a", of: "g")
             #expect((3_500...3_600).contains(try #require(task.secondsAtLeast)))

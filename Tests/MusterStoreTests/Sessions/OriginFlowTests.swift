@@ -19,7 +19,7 @@ import Testing
             let served: SQL = "SELECT has_served(id, interval '2 min') FROM origins"
             for isFolded in [false, true] {
                 if isFolded {
-                    #expect(try await fixture.value("SELECT fold_origin_rates()", as: Int64.self) == 1)
+                    #expect(try await fixture.store.foldOriginRates() == 1)
                 }
                 #expect(try await fixture.value(answers, as: Double.self) < 0.01)
                 #expect(try await fixture.value(serves) == false)

@@ -47,7 +47,7 @@ import Testing
             try await worker.refuse(try await worker.claim(4)[0], 503)
             let limited = try #require(try await fixture.store.origins(after: nil, limit: 10).first)
             #expect(limited.allowedConnections == 8 && limited.limitedAt != nil)
-            #expect(limited.limit == .init(status: 503, seconds: 0))
+            #expect(limited.limit?.status == 503 && limited.limit?.seconds == 0)
             let pausedAlone = try await fixture.store.setOrigin(limited.key, pausedUntil: .clear)
             #expect(pausedAlone.allowedConnections == 8)
             let set = try await fixture.store.setOrigin(limited.key, maxConnections: .set(12))
@@ -63,7 +63,7 @@ import Testing
             let lease = try #require(try await worker.claim().first)
             #expect(try await worker.progress(lease, to: 90))
             #expect(try await fixture.store.group("g").bytesPerSecond > 0)
-            try await fixture.run("UPDATE groups SET rate_at = rate_at - interval '11 s'")
+            try await fixture.age(.groupBytes, by: .seconds(11))
             #expect(try await fixture.store.group("g").bytesPerSecond == 0)
         }
     }
@@ -81,10 +81,9 @@ import Testing
             try await worker.finish(try #require(leases.first { $0.path == "whole" }), size: 30)
             #expect(try await fixture.store.foldOriginRates() == 2)
             #expect(try await fixture.store.foldOriginRates() == 0)
-            let bytes = try await fixture.values(
-                "SELECT round(rate_bytes)::bigint FROM origins ORDER BY key", as: Int64.self)
-            #expect(bytes == [100, 30])
-            try await fixture.run("UPDATE origins SET rate_bytes = 1e6, rate_at = statement_timestamp()")
+            #expect(try await fixture.origins().map { $0.rateBytes.rounded() } == [100, 30])
+            try await fixture.set("origins", "rate_bytes", to: 1e6)
+            try await fixture.set(.originBytes, ago: .zero)
             let speeds = try await fixture.store.origins(after: nil, limit: 10).map(\.bytesPerSecond)
             #expect(speeds.allSatisfy { (1...250_000).contains($0) })
         }

@@ -63,7 +63,7 @@ import Testing
             #expect(again.count == 2 && again.allSatisfy { !$0.isFenced })
             let third = try #require(try await worker.sync(held: leases.map(\.name)))
             #expect(third.lost == [leases[1].name])
-            #expect(try await fixture.value("SELECT coalesce(max(deaths), 0) FROM leases") == Int32(0))
+            #expect(try await fixture.leases().allSatisfy { $0.deaths == 0 })
             try await fixture.check()
         }
     }
@@ -77,7 +77,8 @@ import Testing
             let late = try #require(
                 try await fixture.store.renew(
                     SessionRenewal(
-                        session: worker.session, sequence: 1, parkedSinks: ["sink"], sinkStatus: "[]", receivedBytes: 0),
+                        session: worker.session, sequence: 1, sinkStatus: #"[{"name": "sink", "parked": "storage"}]"#,
+                        receivedBytes: 0),
                     settled: 1, held: [], timeToLive: .seconds(1)))
             #expect(!late.isNewest && late.repaired == 0)
             #expect(try await fixture.value("SELECT cardinality(parked) FROM sessions") == Int32(0))
@@ -121,7 +122,7 @@ import Testing
                 try await fixture.check()
             }
             #expect(try await fixture.store.group("g").tasks[.failed] == 0)
-            #expect(try await fixture.value("SELECT max(deaths) FROM ready_chunks") == Int32(0))
+            #expect(try await fixture.readyChunks().allSatisfy { $0.deaths == 0 })
             var last = try await fixture.makeWorker()
             try await last.finishEverything(size: 90)
             #expect(try await fixture.store.group("g").state == .succeeded)
@@ -224,8 +225,7 @@ import Testing
             var worker = try await fixture.makeWorker()
             let leases = try await worker.claim(2)
             #expect(try await fixture.store.sweepStalled(stall: .seconds(3600)).leases == 0)
-            try await fixture.run(
-                "UPDATE leases SET progress_at = '-infinity' WHERE chunk_id = \(leases[0].name.chunk.rawValue)")
+            try await fixture.stall(leases[0])
             #expect(try await fixture.store.sweepStalled(stall: .seconds(3600)).leases == 1)
             try await fixture.check()
             let renewed = try #require(try await worker.sync(held: leases.map(\.name)))
@@ -274,7 +274,7 @@ import Testing
             try await fixture.makeGroup("g", Wanted.many(2))
             var worker = try await fixture.makeWorker()
             _ = try await worker.claim(2)
-            try await fixture.run("UPDATE sessions SET expires_at = statement_timestamp() - interval '1 s'")
+            try await fixture.set(.expiry, ago: .seconds(1))
             #expect(try await fixture.store.workers(after: nil, limit: 10).isEmpty)
             try await fixture.store.graceExpiredSessions(timeToLive: .seconds(60))
             #expect(try await fixture.store.sweepSessions().sessions == 0)

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -22,11 +21,8 @@ import Testing
         try await worker.done(first)
         // All leases are held at the first source.
         let leases = try await worker.claim(Int32(durable.count)).sorted { $0.start < $1.start }
-        try await fixture.run(
-            """
-            UPDATE leases l SET source = 0, origin_id = s.origin_id, granted_at = granted_at - interval '1 min'
-            FROM sources s WHERE s.task_id = l.task_id AND s.ordinal = 0
-            """)
+        try await fixture.moveLeases(to: 0)
+        try await fixture.age(.grant, by: .seconds(60))
         for (lease, offset) in zip(leases, durable) { try await worker.progress(lease, to: lease.start + offset) }
         return (worker, leases)
     }
@@ -40,7 +36,7 @@ import Testing
             #expect(renewed.lost == [leases[2].name])
             let again = try #require(try await worker.claim().first)
             #expect(again.start == leases[2].start && again.resume.offset == leases[2].start + 20 && again.isFenced)
-            #expect(try await fixture.value("SELECT max(deaths) FROM leases", as: Int32.self) == 0, "no session died")
+            #expect(try await fixture.leases().map(\.deaths).max() == 0, "no session died")
             #expect(try await fixture.store.sweepSlow() == 0, "the new lease is young")
         }
     }
@@ -48,7 +44,8 @@ import Testing
     @Test func slowChunksGoToTheFastestOtherSource() async throws {
         try await StoreFixture.run { fixture in
             let (_, leases) = try await begin(fixture, durable: [500, 600, 20], origins: ["a", "b", "c"])
-            try await fixture.run("UPDATE sources SET bytes = 10 * ordinal, busy_ms = 1000")
+            try await fixture.setBrought(by: 1, bytes: 10, in: .seconds(1))
+            try await fixture.setBrought(by: 2, bytes: 20, in: .seconds(1))
             #expect(try await fixture.store.sweepSlow() == 1)
             #expect(try await fixture.chunks() == ["fetch \(leases[2].start) 2 ready 0"])
             try await fixture.check()
@@ -59,12 +56,12 @@ import Testing
     @Test func chunksOfASlowMirrorGoToAMirrorThatWasFast() async throws {
         try await StoreFixture.run { fixture in
             let (_, leases) = try await begin(fixture, durable: [20, 30], origins: ["a", "b"])
-            try await fixture.run("UPDATE sources SET bytes = 60, busy_ms = 60000 WHERE ordinal = 1")
+            try await fixture.setBrought(by: 1, bytes: 60, in: .seconds(60))
             #expect(try await fixture.store.sweepSlow() == 0)
-            try await fixture.run("UPDATE sources SET bytes = 1000000, busy_ms = 1000 WHERE ordinal = 1")
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '9 s'")
+            try await fixture.setBrought(by: 1, bytes: 1_000_000, in: .seconds(1))
+            try await fixture.set(.grant, ago: .seconds(9))
             #expect(try await fixture.store.sweepSlow() == 0, "they are young")
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '11 s'")
+            try await fixture.set(.grant, ago: .seconds(11))
             #expect(try await fixture.store.sweepSlow() == 2)
             #expect(try await fixture.chunks() == leases.map { "fetch \($0.start) 1 ready 0" })
             try await fixture.check()
@@ -75,22 +72,22 @@ import Testing
     @Test func aChunkThatNeedsMinutesGoesToAnUntriedMirror() async throws {
         try await StoreFixture.run { fixture in
             var (worker, leases) = try await begin(fixture, durable: [20], origins: ["a", "b"])
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '9 s'")
+            try await fixture.set(.grant, ago: .seconds(9))
             #expect(try await fixture.store.sweepSlow() == 0, "it is young")
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '11 s'")
+            try await fixture.set(.grant, ago: .seconds(11))
             #expect(try await fixture.store.sweepSlow() == 1)
             #expect(try await fixture.chunks() == ["fetch \(leases[0].start) 1 ready 0"])
-            try await fixture.run("UPDATE sources SET bytes = 20, busy_ms = 11000 WHERE ordinal = 0")
+            try await fixture.setBrought(by: 0, bytes: 20, in: .seconds(11))
             leases = try await worker.claim(1)
             try await worker.progress(leases[0], to: leases[0].start + 140)
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '1 min'")
+            try await fixture.set(.grant, ago: .seconds(60))
             #expect(try await fixture.store.sweepSlow() == 0, "both are slow")
             try await fixture.check()
         }
         try await StoreFixture.run { fixture in
             // 28 bytes per second: the rest needs less than half a minute.
             _ = try await begin(fixture, durable: [310], origins: ["a", "b"])
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '11 s'")
+            try await fixture.set(.grant, ago: .seconds(11))
             #expect(try await fixture.store.sweepSlow() == 0)
         }
     }
@@ -110,9 +107,9 @@ import Testing
             var (worker, _) = try await begin(fixture, durable: [500, 600, 20])
             for _ in 1...3 {
                 #expect(try await fixture.store.sweepSlow() == 1)
-                #expect(try await worker.claim(4).count == 1)
-                try await fixture.run(
-                    "UPDATE leases SET granted_at = statement_timestamp() - interval '1 min' WHERE moves > 0")
+                let moved = try await worker.claim(4)
+                try #require(moved.count == 1)
+                try await fixture.set(.grant, ago: .seconds(60), of: moved[0].name.chunk.rawValue)
             }
             #expect(try await fixture.store.sweepSlow() == 0)
             try await fixture.check()
@@ -129,7 +126,7 @@ import Testing
         }
         try await StoreFixture.run { fixture in
             _ = try await begin(fixture, durable: [500, 600, 20])
-            try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '40 s'")
+            try await fixture.age(.grant, by: .seconds(-40))
             #expect(try await fixture.store.sweepSlow() == 0)
             #expect(try await fixture.store.sweepSlow(olderThan: .seconds(15)) == 1)
         }
@@ -143,7 +140,7 @@ import Testing
             for (lease, offset) in zip(leases, [60, 50, 70, 1] as [Int64]) {
                 try await worker.progress(lease, to: offset)
             }
-            try await fixture.run("UPDATE origins SET serves_again = true")
+            try await fixture.setServesAgain()
             try await fixture.passMinute()
             #expect(try await fixture.store.sweepSlow() == 1)
             let slow = try await worker.claim(9)
@@ -165,11 +162,6 @@ import Testing
             #expect(try await fixture.store.sweepSlow() == 0)
         }
     }
-}
-
-extension Bool {
-    /// Requires that the session still held the lease.
-    fileprivate func holds() throws { try #require(self) }
 
     /// Taking the lease back would lose a file whose URL works once.
     @Test(arguments: [false, true], [false, true]) func fileThatMayBeServedOnceIsLeftToItsHolder(
@@ -182,11 +174,16 @@ extension Bool {
                 #expect(try await worker.answer(lease, size: 1_000, etag: "\"1\"", askedForAll: true))
                 #expect(try await worker.progress(lease, to: offset))
             }
-            try await fixture.run("UPDATE leases SET granted_at = granted_at - interval '1 min'")
-            if !isLarge { try await fixture.run("UPDATE leases SET tile = NULL") }
-            try await fixture.run("UPDATE origins SET serves_again = \(servesAgain)")
+            try await fixture.age(.grant, by: .seconds(60))
+            if !isLarge { try await fixture.dropTiles() }
+            try await fixture.setServesAgain(servesAgain)
             #expect(try await fixture.store.sweepSlow() == (servesAgain ? 1 : 0))
             try await fixture.check()
         }
     }
+}
+
+extension Bool {
+    /// Requires that the session still held the lease.
+    fileprivate func holds() throws { try #require(self) }
 }

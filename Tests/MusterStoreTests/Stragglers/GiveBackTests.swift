@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -21,11 +20,11 @@ import Testing
             others = try await fixture.makeWorker("others")
             whole = try #require(try await holder.claim().first)
             try await holder.answer(whole, size: 1_000, etag: "\"1\"", askedForAll: true)
-            try await fixture.run("UPDATE origins SET serves_again = true")
-            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            try await fixture.setServesAgain()
+            try await fixture.dropTrials()
             if speed == nil { try await holder.progress(whole, to: 250) }
             // A lease granted after now has brought all its bytes in no time.
-            if !isSlow { try await fixture.run("UPDATE leases SET granted_at = granted_at + interval '1 min'") }
+            if !isSlow { try await fixture.age(.grant, by: .seconds(-60)) }
             #expect(try await holder.shrink(whole, to: 300, speed: speed) == .agreed)
             pieces = try await others.claim(count).sorted { $0.start < $1.start }
             try #require(pieces.count == Int(count))
@@ -37,14 +36,13 @@ import Testing
 
         /// The end of the holder's chunk.
         func end() async throws -> Int64 {
-            try await fixture.value("SELECT last FROM leases WHERE chunk_id = \(whole.name.chunk.rawValue)")
+            try #require(try await fixture.leases().first { $0.chunkId == whole.name.chunk.rawValue }?.last)
         }
 
         /// The chunks without a lease.
         func ready() async throws -> [String] {
-            try await fixture.values(
-                "SELECT concat_ws(' ', first, last, status, attempts) FROM ready_chunks WHERE kind = 'fetch' ORDER BY first"
-            )
+            try await fixture.readyChunks().filter { $0.kind == "fetch" }
+                .map { "\($0.first) \($0.last ?? 0) \($0.status) \($0.attempts)" }
         }
 
         /// Lets the other worker fetch the rest, and checks that the group succeeds.
@@ -74,10 +72,10 @@ import Testing
             let wish = try #require(try await scene.wishes().first)
             #expect(wish.lease == scene.whole.name && wish.end == 1_000 && wish.isFurther)
             #expect(try await fixture.store.shrinkingSessions() == [scene.holder.session])
-            let counted: String = try await fixture.value(
-                "SELECT concat_ws(' ', t.attempts, t.failure_kind, s.failures, o.learned) FROM tasks t, sources s, origins o"
-            )
-            #expect(counted == "0 0", "neither a try of the file nor a failure of its origin")
+            let task = try await fixture.tasks()[0]
+            #expect(task.attempts == 0 && task.failureKind == nil, "no try of the file")
+            #expect(try await fixture.sources()[0].failures == 0)
+            #expect(try await fixture.origins()[0].learned == nil, "nor a failure of its origin")
             #expect(try await scene.holder.shrink(scene.whole, to: 1_000) == .kept)
             #expect(try await scene.wishes().isEmpty)
             try await scene.holder.progress(scene.whole, to: 700)
@@ -219,7 +217,7 @@ import Testing
             try await scene.others.fail(scene.pieces[0], .httpStatus(503), status: 503)
             try await fixture.check("given back")
             #expect(try await scene.end() == 1_000)
-            #expect(try await fixture.value("SELECT count(*) FROM origins WHERE refused_at IS NOT NULL") == 1)
+            #expect(try await fixture.origins()[0].learned != nil)
             try await scene.holder.done(scene.whole, at: 1_000)
             try await scene.finish()
         }
@@ -259,8 +257,8 @@ import Testing
             let whole = try #require(try await holder.claim().first)
             #expect(whole.asksForAll)
             try await holder.answer(whole, size: 1_000, etag: "\"1\"", askedForAll: true)
-            try await fixture.run("UPDATE origins SET serves_again = true")
-            try await fixture.run("DELETE FROM ready_chunks WHERE kind = 'trial'")
+            try await fixture.setServesAgain()
+            try await fixture.dropTrials()
             try await holder.progress(whole, to: 250)
             #expect(try await holder.shrink(whole, to: 300) == .agreed)
             var others = try await fixture.makeWorker("others")
@@ -278,9 +276,7 @@ import Testing
     @Test func pieceHasToReachATenthOfTheRunningRequestsSpeed() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Scene(fixture, leasing: 1)
-            let chunk = scene.whole.name.chunk.rawValue
-            try await fixture.run(
-                "UPDATE leases SET granted_at = progress_at - interval '2 s' WHERE chunk_id = \(chunk)")
+            try await fixture.setProgress(of: scene.whole, after: .seconds(2))
             var other = try await fixture.makeWorker("other")
             let piece = try #require(try await other.claim(1).first)
             #expect(piece.pace == 12)
@@ -300,8 +296,7 @@ import Testing
         try await StoreFixture.run { fixture in
             var scene = try await Scene(fixture, leasing: 1)
             #expect(scene.pieces[0].pace != nil)
-            try await fixture.run(
-                "UPDATE sessions SET seen_at = seen_at - interval '1 h' WHERE id = \(scene.holder.session.rawValue)")
+            try await fixture.age(.sync, by: .seconds(3_600), of: scene.holder.session.rawValue)
             let piece = try #require(try await scene.others.claim(1).first)
             #expect(piece.pace == nil && piece.reach == nil)
             try await scene.others.fail(scene.pieces[0], .notFound, status: 404)

@@ -9,14 +9,12 @@ import Testing
         try await StoreFixture.run { fixture in
             // 20 bytes per second against 100: the holder keeps a sixth of the rest.
             var scene = try await Straggling.begin(fixture, durable: [200])
-            try await fixture.run(
-                "UPDATE leases SET granted_at = granted_at + interval '50 s', progress_at = progress_at + interval '51 s'"
-            )
+            try await fixture.age(.grant, by: .seconds(-50))
             #expect(try await scene.idle.claim(4).isEmpty)
             let help = try await scene.idle.help(4)
             #expect(help.asked == [scene.slow.session])
             #expect(try await scene.store.shrinkingSessions() == [scene.slow.session])
-            // 300 + 800 / 6, rounded up to a multiple of 10. Without news for nine seconds, no further progress is assumed.
+            // 300 + 800 / 6, rounded up to a multiple of 10. Without news for a minute, no further progress is assumed.
             let wish = try #require(try await scene.wishes().first)
             #expect(wish.lease == scene.leases[0].name && wish.end == 440)
             #expect(try await scene.idle.claim(4).isEmpty, "nothing is given away before the holder has agreed")
@@ -29,7 +27,7 @@ import Testing
             #expect(tail.start == 440 && tail.end == 1_100 && tail.resume.offset == 440)
             #expect(tail.isPlanned && !tail.isFenced)
             try await scene.slow.done(scene.leases[0])
-            #expect(try await fixture.value("SELECT max(last) FROM done_chunks", as: Int64.self) == 440)
+            #expect(try await fixture.doneChunks().last?.upperBound == 440)
             try await scene.idle.done(tail)
             try await scene.finish()
         }
@@ -40,9 +38,7 @@ import Testing
         policy.shrinkUnit = 320
         try await StoreFixture.run(policy: policy) { fixture in
             var scene = try await Straggling.begin(fixture, durable: [200])
-            try await fixture.run(
-                "UPDATE leases SET granted_at = granted_at + interval '50 s', progress_at = progress_at + interval '51 s'"
-            )
+            try await fixture.age(.grant, by: .seconds(-50))
             #expect(try await scene.idle.help(4).asked == [scene.slow.session])
             // 300 + 800 / 6, rounded up to a multiple of 20.
             #expect(try await scene.wishes().first?.end == 440)
@@ -50,19 +46,10 @@ import Testing
         }
     }
 
-    @Test func aHolderUnderWhoseLeaseNothingComesGivesAllOfTheRestAway() async throws {
-        try await StoreFixture.run { fixture in
-            var scene = try await Straggling.begin(fixture, durable: [200])
-            #expect(try await scene.idle.help(4).asked == [scene.slow.session])
-            #expect(try await scene.wishes().first?.end == 300)
-            try await scene.finish()
-        }
-    }
-
     @Test func aGroupWhoseLeasesBroughtNothingHasNoSpeedToCompareWith() async throws {
         try await StoreFixture.run { fixture in
             var scene = try await Straggling.begin(fixture, durable: [0])
-            try await fixture.run("UPDATE groups SET lease_bytes = 0, lease_ms = 1000")
+            try await fixture.setLeaseSpeed(0)
             let help = try await scene.idle.help()
             #expect(help.asked.isEmpty)
             try await scene.finish()
@@ -115,7 +102,7 @@ import Testing
             try await scene.slow.fail(scene.leases[1], .network, at: 1_500)
             try await fixture.check()
             #expect(
-                try await fixture.values("SELECT concat_ws(' ', first, last, resume) FROM ready_chunks ORDER BY first")
+                try await fixture.readyChunks().map { "\($0.first) \($0.last ?? 0) \($0.resume)" }
                     == ["100 700 400", "700 1100 700", "1100 1600 1500", "1600 2100 1600"])
             try await scene.finish()
         }
@@ -124,12 +111,11 @@ import Testing
     @Test func theGroupIsChargedForWhatTheHolderKeeps() async throws {
         try await StoreFixture.run { fixture in
             let scene = try await Straggling.begin(fixture, durable: [0])
-            try await fixture.run("UPDATE leases SET charged = 1000000")
-            let before: Int64 = try await fixture.value("SELECT served FROM groups")
+            try await fixture.charge(1_000_000)
+            let (before, provisional) = (try await fixture.served("g"), try await fixture.leases()[0].charged)
             #expect(try await scene.slow.shrink(scene.leases[0], to: 600) == .agreed)
-            let after: Int64 = try await fixture.value("SELECT served FROM groups")
-            let charged: Int64 = try await fixture.value("SELECT charged FROM leases")
-            #expect(charged == 16_384 && after - before == 16_384 - 1_000_000)
+            let (after, charged) = (try await fixture.served("g"), try await fixture.leases()[0].charged)
+            #expect(charged == 16_384 && after - before == charged - provisional)
         }
     }
 
@@ -145,16 +131,14 @@ import Testing
         try await StoreFixture.run { fixture in
             // Ten seconds old, with 900 bytes done: one second is left.
             var scene = try await Straggling.begin(fixture, durable: [900])
-            try await fixture.run(
-                "UPDATE leases SET granted_at = statement_timestamp() - interval '10 s', progress_at = statement_timestamp()"
-            )
+            try await fixture.set(.grant, ago: .seconds(10))
+            try await fixture.set(.progress, ago: .zero)
             #expect(try await scene.idle.help(4).asked.isEmpty)
             // A lease granted just now has had no time to report progress.
-            try await fixture.run(
-                "UPDATE leases SET granted_at = statement_timestamp() - interval '4 s', durable = resume, progress_at = granted_at"
-            )
+            try await fixture.forgetProgress()
+            try await fixture.set(.grant, ago: .seconds(4))
             #expect(try await scene.idle.help(4).asked.isEmpty)
-            try await fixture.run("UPDATE leases SET granted_at = statement_timestamp() - interval '6 s'")
+            try await fixture.set(.grant, ago: .seconds(6))
             #expect(try await scene.idle.help(4).asked.count == 1)
         }
     }
@@ -165,20 +149,21 @@ import Testing
             let store = scene.store
             func asked() async throws -> Int { try await scene.idle.help(4).asked.count }
 
-            _ = try await fixture.run("UPDATE groups SET max_connections = 2")
+            try await fixture.capGroups(at: 2)
             #expect(try await asked() == 0, "no connection is left for a helper")
-            _ = try await fixture.run("UPDATE groups SET max_connections = 3")
-            _ = try await fixture.run("UPDATE origins SET max_connections = 2")
+            try await fixture.capGroups(at: 3)
+            try await fixture.capOrigins(at: 2)
             #expect(try await asked() == 0)
-            _ = try await fixture.run("UPDATE origins SET max_connections = NULL, not_before = 'infinity'")
+            try await fixture.capOrigins(at: nil)
+            try await fixture.restOrigins(for: .seconds(3_600))
             #expect(try await asked() == 0)
-            _ = try await fixture.run("UPDATE origins SET not_before = NULL")
+            try await fixture.restOrigins(for: nil)
             try await fixture.setWindow(of: "g", isOpen: false)
             #expect(try await asked() == 0)
             try await fixture.setWindow(of: "g", isOpen: true)
-            _ = try await fixture.run("UPDATE tasks SET rung = 'stream'")
+            try await fixture.set("tasks", "rung", to: "stream")
             #expect(try await asked() == 0)
-            _ = try await fixture.run("UPDATE tasks SET rung = 'chunks'")
+            try await fixture.set("tasks", "rung", to: "chunks")
             _ = try await fixture.add([Wanted("more")], to: "g", reopening: true)
             #expect(try await asked() == 0, "chunks that are ready go first")
             _ = try await store.apply(.cancel, to: "g", keys: ["more"])
@@ -196,7 +181,7 @@ import Testing
             var other = try await fixture.makeWorker("other", sinks: ["elsewhere"])
             #expect(try await other.help(4).asked.isEmpty)
             // Nor is a draining session.
-            try await fixture.run("UPDATE sessions SET draining = true WHERE worker = 'idle'")
+            try await fixture.store.drain(worker: "idle")
             #expect(try await scene.idle.help(4).asked.isEmpty)
         }
     }

@@ -8,12 +8,7 @@ import Testing
     /// Lets time pass without any report or sync of the slow worker.
     private func pass(seconds: Int64, _ scene: inout Straggling) async throws {
         try await scene.pass(seconds: seconds)
-        try await scene.fixture.run(
-            """
-            UPDATE sessions SET seen_at = seen_at - \(seconds)::bigint * interval '1 s',
-                expires_at = expires_at - \(seconds)::bigint * interval '1 s'
-            WHERE worker = 'slow'
-            """)
+        try await scene.fixture.age(.sync, .expiry, by: .seconds(seconds), of: scene.slow.session.rawValue)
     }
 
     @Test func aHolderThatIsSilentForTenSecondsLosesItsChunk() async throws {
@@ -28,7 +23,7 @@ import Testing
             #expect(help.taken == 1 && help.asked.isEmpty)
             try await fixture.check("taken")
             #expect(try await scene.isFenced(), "the holder may still be writing (I8)")
-            #expect(try await scene.holdouts() == [scene.slow.session.rawValue])
+            #expect(try await scene.fixture.holdouts() == [scene.slow.session.rawValue])
 
             let taken = try #require(try await scene.idle.claim().first)
             #expect(taken.start == 100 && taken.end == 1_100 && taken.resume.offset == 300 && taken.isFenced)
@@ -107,9 +102,9 @@ import Testing
             #expect(try await scene.idle.help().asked.count == 1)
             try await pass(seconds: 11, &scene)
             try await pass(seconds: 1_900, &scene)
-            try await fixture.run("UPDATE groups SET max_connections = 1")
+            try await fixture.capGroups(at: 1)
             #expect(try await scene.idle.help().taken == 0)
-            try await fixture.run("UPDATE groups SET max_connections = 2")
+            try await fixture.capGroups(at: 2)
             try await pass(seconds: 2, &scene)
             #expect(try await scene.idle.help().taken == 1)
             #expect(try await scene.idle.claim().count == 1)
@@ -125,7 +120,7 @@ import Testing
             try await fixture.store.expireAllSessions()
             scene.idle = try await fixture.makeWorker("new")
             try await scene.idle.sync()
-            try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '20 s' WHERE worker = 'slow'")
+            try await fixture.age(.sync, by: .seconds(20), of: scene.slow.session.rawValue)
             #expect(try await scene.idle.help().taken == 1)
             try await fixture.check("taken")
         }

@@ -81,8 +81,8 @@ struct StragglerHistory {
         _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
         try await last.finishEverything(size: Self.size)
         try await check()
-        let state: String = try await fixture.value("SELECT state FROM groups")
-        if state != "succeeded" { throw Failure(seed: seed, broken: ["the group is \(state)"]) }
+        let state = try await fixture.store.group("g").state
+        if state != .succeeded { throw Failure(seed: seed, broken: ["the group is \(state)"]) }
         try await fixture.wipe()
     }
 
@@ -120,8 +120,8 @@ struct StragglerHistory {
             try await claim((index + 1) % workers.count)
         }
         try await fixture.passStraggling()
-        try await fixture.run("UPDATE sessions SET seen_at = seen_at - interval '10 s'")
-        try await fixture.run("UPDATE groups SET lease_bytes = 100000, lease_ms = 1000000")
+        try await fixture.age(.sync, by: .seconds(10))
+        try await fixture.setLeaseSpeed()
         seen.note(.taken, times: try await workers[index].worker.help(Int32.random(in: 1...4, using: &random)).taken)
     }
 
@@ -215,7 +215,7 @@ struct StragglerHistory {
             SELECT 'I8: task ' || t.key || ' is not fenced, and somebody may be writing still'
             FROM holdouts h JOIN tasks t ON t.id = h.task_id WHERE NOT t.fenced
             """)
-        let bytes: Int64 = try await fixture.value("SELECT bytes_done FROM groups")
+        let bytes = try await fixture.groups()[0].bytesDone
         if bytes < bytesDone { broken.append("I4: \(bytesDone) bytes were durable, now \(bytes) are") }
         bytesDone = bytes
         if !broken.isEmpty { throw Failure(seed: seed, broken: broken) }

@@ -65,12 +65,7 @@ import Testing
         let mutant = breakage.mutant
         let random = SeededGenerator.forTest(mutant.name)
         try await StoreFixture.run(policy: StragglerHistory.policy, connections: 2) { fixture in
-            let whole: String = try await fixture.value(
-                "SELECT pg_get_functiondef(\(mutant.function)::text::regproc)")
-            let mutated: String = try await fixture.value(
-                "SELECT replace(\(whole), \(mutant.original), \(mutant.replacement))")
-            try #require(mutated != whole, "the mutation no longer applies to the function")
-            try await fixture.run(SQL(unsafeRaw: mutated))
+            try await fixture.apply(mutant)
             var seeds = random
             var chances = 0
             for number in 1...1_000 where chances < Self.chances {

@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -38,19 +37,14 @@ struct Straggling {
         for (lease, offset) in zip(leases, durable) where offset > 0 {
             try await scene.slow.progress(lease, to: lease.start + offset)
         }
-        try await fixture.run("UPDATE groups SET lease_bytes = 100000, lease_ms = 1000000")
+        try await fixture.setLeaseSpeed()
         try await scene.pass(seconds: 60)
         return scene
     }
 
     /// Lets time pass for leases, without reports on them.
     mutating func pass(seconds: Int64) async throws {
-        try await fixture.run(
-            """
-            UPDATE leases SET granted_at = granted_at - \(seconds)::bigint * interval '1 s',
-                progress_at = progress_at - \(seconds)::bigint * interval '1 s',
-                shrink_asked_at = shrink_asked_at - \(seconds)::bigint * interval '1 s'
-            """)
+        try await fixture.age(.grant, .progress, .shrinkRequest, by: .seconds(seconds))
     }
 
     /// The shrink requests to the slow worker, in the order of the file.
@@ -59,12 +53,7 @@ struct Straggling {
     }
 
     /// Whether the part has to be copied and checked before it counts (I8).
-    func isFenced() async throws -> Bool { try await fixture.value("SELECT bool_and(fenced) FROM tasks") }
-
-    /// The sessions that may still be writing without a lease.
-    func holdouts() async throws -> [Int64] {
-        try await fixture.values("SELECT session_id FROM holdouts ORDER BY session_id")
-    }
+    func isFenced() async throws -> Bool { try await fixture.tasks().allSatisfy(\.fenced) }
 
     /// Closes both sessions; another worker fetches the rest and puts the file in place.
     func finish() async throws {
@@ -75,7 +64,7 @@ struct Straggling {
         var last = try await fixture.makeWorker("last")
         try await last.finishEverything()
         try await fixture.check("in the end")
-        #expect(try await fixture.value("SELECT state FROM groups", as: String.self) == "succeeded")
-        #expect(try await fixture.value("SELECT count(*) FROM leases", as: Int64.self) == 0)
+        #expect(try await fixture.store.group("g").state == .succeeded)
+        #expect(try await fixture.count(of: "leases") == 0)
     }
 }

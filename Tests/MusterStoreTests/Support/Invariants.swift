@@ -8,7 +8,7 @@ enum Invariants {
     static func check(_ fixture: StoreFixture) async throws -> [String] {
         let policy = fixture.policy
         // `check_rows()` is the check that runs when a private database starts: it must hold for every consistent database.
-        _ = try await fixture.pool.query("SELECT check_rows()")
+        try await fixture.checkRows()
         return try await fixture.values(
             SQL(unsafeRaw: InvariantQuery.text) + """
                 UNION ALL SELECT 'I5: origin ' || l.origin_id || ' has ' || count(DISTINCT (l.session_id, l.lane)) || ' lanes'

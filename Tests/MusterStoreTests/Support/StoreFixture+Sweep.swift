@@ -9,6 +9,9 @@ struct SweptGroups: Sendable, Hashable {
 }
 
 extension Store {
+    /// Sweeps until no verb is left to be applied or finished.
+    func sweepAllWishes() async throws { while try await sweepWishes() > 0 {} }
+
     /// The sweeps over groups, one after the other: deadlines, chains, windows.
     func sweepGroups(limit: Int32 = 1_000) async throws -> SweptGroups {
         let expired = try await expireGroups(limit: limit)

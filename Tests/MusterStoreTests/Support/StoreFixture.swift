@@ -79,6 +79,26 @@ struct StoreFixture: Sendable {
         try await pool.query(sql).map { try $0.decode(at: 0) }
     }
 
+    /// Takes part in the fence of the schema, as the first connection of a coordinator does.
+    func enterFence() async throws { try await pool.withConnection { try await SchemaFence.enter($0) } }
+
+    /// Makes the database look like one whose files an administrator has restored.
+    func restoreFiles() async throws { try await set("installation", "incarnation", to: "restored") }
+
+    /// Stores what no verb would store: a value in a column of all rows, or of those with a name.
+    func set(_ table: String, _ column: String, to value: some PostgresEncodable, of name: String? = nil) async throws {
+        let condition: SQL = name.map { "name = \($0)" } ?? "true"
+        try await run("UPDATE \(identifier: table) SET \(identifier: column) = \(value) WHERE \(condition)")
+    }
+
+    /// Breaks a function of the database.
+    func apply(_ mutant: MutantTests.Mutant) async throws {
+        let whole: String = try await value("SELECT pg_get_functiondef(\(mutant.function)::text::regproc)")
+        let mutated: String = try await value("SELECT replace(\(whole), \(mutant.original), \(mutant.replacement))")
+        try #require(mutated != whole, "the mutation no longer applies to the function")
+        try await run(SQL(unsafeRaw: mutated))
+    }
+
     // MARK: What most tests begin with
 
     /// Creates a group with tasks. By default it reuses nothing that other groups fetch: reuse has its own tests.
@@ -89,27 +109,19 @@ struct StoreFixture: Sendable {
         reuses: Bool = false
     ) async throws -> GroupRecord {
         let upload = try await stage(tasks)
-        return try await store.createGroup(
-            GroupCreation(
-                name: name, sink: sink, priority: priority, weight: weight, maxConnections: maxConnections,
-                metadata: nil, isSealed: isSealed, resolver: resolver, reuses: reuses), upload: upload
-        )
+        var creation = GroupCreation(name: name, sink: sink)
+        creation.priority = priority
+        creation.weight = weight
+        creation.maxConnections = maxConnections
+        creation.isSealed = isSealed
+        creation.resolver = resolver
+        creation.reuses = reuses
+        return try await store.createGroup(creation, upload: upload)
     }
 
     /// Adds tasks to a group.
     func add(_ tasks: [Wanted], to group: String, reopening: Bool = false) async throws -> Addition {
         try await store.addTasks(try await stage(tasks), to: group, reopening: reopening)
-    }
-
-    /// Makes the group's window open or closed now, whatever the time of day.
-    func setWindow(of group: String, isOpen: Bool) async throws {
-        try await run(
-            """
-            UPDATE groups SET window_zone = 'UTC',
-                window_from = (statement_timestamp() AT TIME ZONE 'UTC')::time + \(isOpen ? -2 : 2)::integer * interval '1 h',
-                window_to = (statement_timestamp() AT TIME ZONE 'UTC')::time + \(isOpen ? 2 : 4)::integer * interval '1 h'
-            WHERE name = \(group)
-            """)
     }
 
     /// Stages tasks for an upload.
@@ -132,10 +144,10 @@ struct StoreFixture: Sendable {
 
     /// Opens a session.
     func makeWorker(
-        _ name: String = "worker", sinks: [String] = ["sink"], timeToLive: Duration = .seconds(3600)
+        _ name: String = "worker", sinks: [String] = ["sink"], slots: Int32 = 8, timeToLive: Duration = .seconds(3600)
     ) async throws -> TestWorker {
         let session = try await store.openSession(
-            SessionOpening(worker: name, version: "1", labels: "{}", slots: 8, sinks: sinks), timeToLive: timeToLive
+            SessionOpening(worker: name, version: "1", labels: "{}", slots: slots, sinks: sinks), timeToLive: timeToLive
         ).id
         return TestWorker(fixture: self, session: session)
     }
@@ -143,17 +155,12 @@ struct StoreFixture: Sendable {
     /// Makes a session expire at once, and takes back its leases.
     @discardableResult
     func expire(_ session: SessionID) async throws -> Store.Swept {
-        try await run(
-            "UPDATE sessions SET expires_at = statement_timestamp() - interval '1 s' WHERE id = \(session.rawValue)")
+        try await set(.expiry, ago: .seconds(1), of: session.rawValue)
         return try await store.sweepSessions()
     }
 
     /// Shifts everything that is compared with the clock by a minute, except waits.
-    func passMinute() async throws {
-        try await run("UPDATE leases SET granted_at = granted_at - interval '1 min'")
-        try await run(
-            "UPDATE origins SET learned_at = learned_at - interval '1 min', limited_at = limited_at - interval '1 min'")
-    }
+    func passMinute() async throws { try await age(.grant, .learning, .limit, by: .seconds(60)) }
 
     /// Lets ten seconds pass without progress of any lease, so that each unfinished lease is a straggler. Skips leases that another
     /// transaction has locked: waiting for them in any order may deadlock, and the test's own statement is not repeated.
@@ -168,11 +175,13 @@ struct StoreFixture: Sendable {
 
     /// Ends all backoffs, as four seconds would.
     func passBackoffs() async throws {
-        try await run("UPDATE attempts SET at = at - interval '4 s'")
-        try await run("UPDATE ready_chunks SET not_before = '-infinity' WHERE status = 'waiting'")
+        try await age(.attempt, by: .seconds(4))
         try await run("UPDATE origins SET not_before = NULL WHERE not_before = try_at")
-        _ = try await store.promoteDueChunks()
+        try await passChunkWaits()
     }
+
+    /// Deletes all rows of a table.
+    func deleteRows(of table: String) async throws { try await run("DELETE FROM \(identifier: table)") }
 
     /// Empties the database for the next history.
     func wipe() async throws {

@@ -64,8 +64,7 @@ extension TestWorker {
 extension StoreFixture {
     /// A group with a resolver that gives fresh URLs for expired ones.
     func makeResolvedGroup(_ name: String, _ tasks: [Wanted], isSealed: Bool = false) async throws {
-        try await makeGroup(name, tasks, isSealed: isSealed)
-        try await run(#"UPDATE groups SET resolver = '{"url": "http://resolver.test/"}' WHERE name = \#(name)"#)
+        try await makeGroup(name, tasks, isSealed: isSealed, resolver: #"{"url": "http://resolver.test/"}"#)
     }
 
     /// Makes every task expect a digest.
@@ -88,7 +87,5 @@ extension StoreFixture {
     }
 
     /// The recorded outcomes of the failures so far.
-    func outcomes() async throws -> [String] {
-        try await values("SELECT outcome FROM attempts ORDER BY serial")
-    }
+    func outcomes() async throws -> [String] { try await values("SELECT outcome FROM attempts ORDER BY serial") }
 }

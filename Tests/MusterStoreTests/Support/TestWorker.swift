@@ -21,10 +21,10 @@ struct TestWorker: Sendable {
         settled: Int64 = 0, held: [LeaseName] = [], parked: [String] = [], isFull: Bool = false
     ) async throws -> RenewedSession? {
         sequence += 1
+        let sinks = parked.map { #"{"name": "\#($0)", "parked": "\#(isFull ? "storageFull" : "storage")"}"# }
         return try await store.renew(
             SessionRenewal(
-                session: session, sequence: sequence, parkedSinks: parked,
-                sinkStatus: isFull ? #"[{"name": "\#(parked[0])", "parked": "storageFull"}]"# : "[]", receivedBytes: 0),
+                session: session, sequence: sequence, sinkStatus: "[\(sinks.joined(separator: ","))]", receivedBytes: 0),
             settled: settled, held: held, timeToLive: .seconds(3600))
     }
 

@@ -4,14 +4,14 @@ import Synchronization
 
 /// The wakes that a store has sent.
 final class WakeLog: Sendable {
-    private let woken = Mutex(Wake.nobody)
+    private let woken = Mutex(Wake())
 
     func add(_ wake: Wake) { woken.withLock { $0.formUnion(wake) } }
 
     /// All wakes since the last call.
     func take() -> Wake {
         woken.withLock { woken in
-            defer { woken = .nobody }
+            defer { woken = [] }
             return woken
         }
     }
@@ -26,11 +26,9 @@ struct WakeWatch: Sendable {
     mutating func compare(_ fixture: StoreFixture) async throws -> [String] {
         let wake = fixture.wakes.take()
         let leasable = Set(
-            try await fixture.pool.query("SELECT id FROM ready_chunks WHERE status = 'ready'").map {
-                try $0.decode("id", as: Int64.self)
-            })
-        let events: Int64 = try await fixture.pool.query(
-            "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM pending_events) AS count")[0].decode("count")
+            try await fixture.values("SELECT id FROM ready_chunks WHERE status = 'ready'", as: Int64.self))
+        let events: Int64 = try await fixture.value(
+            "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM pending_events)")
         defer { (self.leasable, self.events) = (leasable, events) }
         var forgotten: [String] = []
         if !leasable.isSubset(of: self.leasable), !wake.contains(.work) {

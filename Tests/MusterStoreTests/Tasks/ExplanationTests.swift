@@ -1,5 +1,4 @@
 import MusterCore
-import MusterPostgres
 import MusterStore
 import Testing
 
@@ -14,20 +13,34 @@ import Testing
             try await worker.progress(first, to: 60)
             let second = try #require(try await worker.claim().first)
             try await worker.done(first)
-            let facts = try await fixture.store.explanation(of: "t", in: "g")
-            #expect(facts.task.state == .active && facts.task.bytesDone == 100 && facts.deadlineAt == nil)
+            let (task, facts) = try await fixture.store.explanation(of: "t", in: "g")
+            #expect(task.state == .active && task.bytesDone == 100)
             #expect(
                 [facts.chunks.done, facts.chunks.leased, facts.chunks.ready, facts.chunks.waiting, facts.chunks.parked]
                     == [1, 1, 3, 0, 0])
-            #expect(facts.group.maxConnections == 3 && facts.group.leases == 1 && !facts.group.isPaused)
+            #expect(facts.groupConnections == 1)
             #expect(Self.counts(facts.workers) == [1, 0, 7])
-            let lease = try #require(facts.leases.first)
-            #expect(facts.leases.count == 1 && lease.worker == "w1" && lease.kind == .fetch)
-            #expect(lease.start == second.start && lease.source == second.url && lease.grantedAt <= facts.at)
-            #expect(
-                facts.sources.map(\.origin.connections).reduce(0, +) == 1 && facts.sources.map(\.ordinal) == [0, 1])
-            #expect(facts.sources[0].bytes == 100 && facts.sources.map(\.readyChunks).reduce(0, +) == 3)
+            let work = try #require(facts.work.first)
+            #expect(facts.work.count == 1 && work.worker == "w1" && work.kind == .fetch)
+            #expect(work.start == second.start && work.source == second.url && work.since <= facts.at)
+            #expect(facts.sources.map(\.url) == ["http://a.test/t", "http://b.test/t"])
+            #expect(facts.sources[0].bytes == 100)
             #expect(facts.attempts.isEmpty && facts.question == nil)
+        }
+    }
+
+    @Test func originsAreThoseThatChunksAreReadyToBeFetchedFrom() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
+            var worker = try await fixture.makeWorker()
+            func origins() async throws -> [String] {
+                try await fixture.store.explanation(of: "t", in: "g").situation.origins.map(\.key)
+            }
+            #expect(try await origins() == ["http://a.test:80"])
+            try await worker.refuse(try #require(try await worker.claim().first), 451)
+            #expect(try await origins() == ["http://b.test:80"])
+            try await worker.refuse(try #require(try await worker.claim().first), 500)
+            #expect(try await origins().isEmpty)
         }
     }
 
@@ -37,7 +50,7 @@ import Testing
             var worker = try await fixture.makeWorker("w1")
             try await worker.refuse(try #require(try await worker.claim().first), 451)
             try await worker.refuse(try #require(try await worker.claim().first), 500)
-            let facts = try await fixture.store.explanation(of: "t", in: "g")
+            let (task, facts) = try await fixture.store.explanation(of: "t", in: "g")
             #expect(
                 facts.attempts.map(\.status) == [451, 500] && facts.attempts.map(\.outcome) == [.nextSource, .retry])
             #expect(facts.attempts.map(\.kind) == [.notFound, .httpStatus(500)])
@@ -45,8 +58,8 @@ import Testing
             #expect(facts.attempts.allSatisfy { $0.worker == "w1" && $0.requestID != nil && $0.address == "192.0.2.1" })
             #expect(facts.sources.map(\.state) == [.failed, .usable] && facts.sources.map(\.failures) == [1, 1])
             #expect(facts.chunks.waiting == 1)
-            let due = try #require(facts.chunks.dueAt)
-            #expect(due > facts.task.createdAt)
+            let due = try #require(facts.dueAt)
+            #expect(due > task.createdAt)
         }
     }
 
@@ -60,7 +73,7 @@ import Testing
             for _ in 0..<7 {
                 try await fixture.passBackoffs()
                 let lease = try #require(try await worker.claim().first)
-                let attempts = try await fixture.store.explanation(of: lease.key, in: "g").attempts
+                let attempts = try await fixture.store.explanation(of: lease.key, in: "g").situation.attempts
                 if attempts.isEmpty, lease.key != "once" {
                     try await worker.fail(lease, .httpStatus(200), status: 200, detail: detail)
                 } else {
@@ -69,12 +82,12 @@ import Testing
                 }
             }
             for key in keys {
-                let facts = try await fixture.store.explanation(of: key, in: "g")
-                try #require(facts.task.state == .succeeded)
+                let (task, facts) = try await fixture.store.explanation(of: key, in: "g")
+                try #require(task.state == .succeeded)
                 #expect(facts.isDoubtful == (key == "page"), "\(key)")
             }
-            let doubtful = try await fixture.store.explanation(of: "g").doubtful
-            #expect(doubtful.tasks == 1 && doubtful.keys == ["page"])
+            let doubtful = try await fixture.store.explanation(of: "g").situation.doubtful
+            #expect(doubtful == DoubtfulFiles(tasks: 1, keys: ["page"]))
         }
     }
 
@@ -86,7 +99,7 @@ import Testing
             try await worker.fail(try #require(try await worker.claim().first), .storageFull)
             try await worker.restart(try #require(try await worker.claim().first))
             try await worker.refuse(try #require(try await worker.claim().first), 500)
-            let facts = try await fixture.store.explanation(of: "t", in: "g")
+            let facts = try await fixture.store.explanation(of: "t", in: "g").situation
             #expect(facts.attempts.map(\.outcome) == [.returned, .startOver, .retry])
             #expect(facts.sources.map(\.failures) == [3])
         }
@@ -95,10 +108,16 @@ import Testing
     @Test func aMirrorThatDiffersIsNotAFailedSource() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
-            try await fixture.run("UPDATE sources SET differs_in = 1 WHERE ordinal = 1")
-            #expect(try await fixture.store.explanation(of: "t", in: "g").sources.map(\.state) == [.usable, .differs])
-            try await fixture.run("UPDATE tasks SET version = 2")
-            #expect(try await fixture.store.explanation(of: "t", in: "g").sources.map(\.state) == [.usable, .usable])
+            try await fixture.setDiffering(source: 1)
+            #expect(
+                try await fixture.store.explanation(of: "t", in: "g").situation.sources.map(\.state) == [
+                    .usable, .differs,
+                ])
+            try await fixture.set("tasks", "version", to: 2)
+            #expect(
+                try await fixture.store.explanation(of: "t", in: "g").situation.sources.map(\.state) == [
+                    .usable, .usable,
+                ])
         }
     }
 
@@ -107,39 +126,41 @@ import Testing
             try await fixture.makeResolvedGroup("g", [Wanted("t")])
             var worker = try await fixture.makeWorker()
             try await worker.refuse(try #require(try await worker.claim().first), 403)
-            #expect(try await fixture.store.explanation(of: "t", in: "g").question == .ready)
+            #expect(try await fixture.store.explanation(of: "t", in: "g").situation.question == .due(nil))
             let question = try #require(try await worker.claim().first)
-            let asking = try await fixture.store.explanation(of: "t", in: "g")
-            #expect(asking.question == .leased && asking.leases.map(\.kind) == [.resolve])
+            let (task, asking) = try await fixture.store.explanation(of: "t", in: "g")
+            let work = try #require(asking.work.first)
+            #expect(asking.work.map(\.kind) == [.resolve])
+            #expect(asking.question == .asked(worker: work.worker, since: work.since))
             try await worker.fail(question, .timeout)
-            guard case .waiting(let until) = try await fixture.store.explanation(of: "t", in: "g").question else {
+            guard case .due(let until?) = try await fixture.store.explanation(of: "t", in: "g").situation.question
+            else {
                 Issue.record("nobody waits to ask again")
                 return
             }
-            #expect(until > asking.task.createdAt)
+            #expect(until > task.createdAt)
             try await fixture.passBackoffs()
             try await worker.resolve(try #require(try await worker.claim().first { $0.kind == .resolve }))
-            let fresh = try await fixture.store.explanation(of: "t", in: "g")
+            let fresh = try await fixture.store.explanation(of: "t", in: "g").situation
             #expect(fresh.question == nil && fresh.sources[0].resolvedAt != nil)
-            #expect(fresh.sources[0].url == "http://a.test/t" && fresh.sources[0].origin.key == "http://fresh.test:80")
+            #expect(fresh.sources[0].url == "http://a.test/t" && fresh.sources[0].origin == "http://fresh.test:80")
         }
     }
 
     @Test func drainingAndParkedWorkersOfferNoFreeSlots() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t")])
-            let nobody = try await fixture.store.explanation(of: "t", in: "g").workers
+            let nobody = try await fixture.store.explanation(of: "t", in: "g").situation.workers
             #expect(Self.counts(nobody) == [0, 0, 0])
             _ = try await fixture.makeWorker("leaving")
             try await fixture.store.drain(worker: "leaving")
             var troubled = try await fixture.makeWorker("troubled")
             try await troubled.sync(parked: ["sink"])
             _ = try await fixture.makeWorker("elsewhere", sinks: ["other"])
-            let useless = try await fixture.store.explanation(of: "t", in: "g").workers
+            let useless = try await fixture.store.explanation(of: "t", in: "g").situation.workers
             #expect(Self.counts(useless) == [2, 1, 0])
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
-            let paused = try await fixture.store.explanation(of: "t", in: "g")
-            #expect(paused.group.isPaused && paused.chunks.parked == 1)
+            #expect(try await fixture.store.explanation(of: "t", in: "g").situation.chunks.parked == 1)
             await #expect(throws: Store.Refusal.noSuchTask("u")) {
                 try await fixture.store.explanation(of: "u", in: "g")
             }
@@ -147,7 +168,7 @@ import Testing
     }
 
     /// The number of workers that reach the sink, of those draining, and of free slots at workers without trouble in the sink.
-    private static func counts(_ workers: ExplanationRecord.Workers) -> [Int64] {
+    private static func counts(_ workers: WorkerCounts) -> [Int64] {
         [workers.reaching, workers.draining, workers.freeSlots]
     }
 }

@@ -153,25 +153,12 @@ let mebibyte: Int64 = 1 << 20
 extension LeaseDocument {
     /// An unplanned fetch of the first 8 MiB of a file.
     static func first(_ url: String, task: Int64 = 1, path: String = "out/file.bin") -> LeaseDocument {
-        LeaseDocument(
-            name: LeaseName(chunk: ChunkID(task * 100), epoch: LeaseEpoch(1)),
-            kind: .fetch,
-            task: TaskID(task),
-            sink: "default",
-            path: path,
-            version: 1,
-            start: 0,
-            end: 8 * mebibyte,
-            planned: false,
-            rung: .chunks,
-            fenced: false,
-            resume: DurablePrefix(offset: 0, crc: 0),
-            representation: Representation(),
-            expectedSize: nil,
-            expectedDigests: [:],
-            source: LeaseSource(ordinal: 0, url: url, headers: [:]),
-            chunks: []
-        )
+        var lease = LeaseDocument(
+            name: LeaseName(chunk: ChunkID(task * 100), epoch: LeaseEpoch(1)), kind: .fetch, task: TaskID(task),
+            sink: "default", path: path)
+        lease.end = 8 * mebibyte
+        lease.source = LeaseSource(ordinal: 0, url: url, headers: [:])
+        return lease
     }
 
     /// A planned chunk of a file that is known.

@@ -136,24 +136,10 @@ func lease(
     origin: String? = nil
 ) -> LeaseDocument {
     var document = LeaseDocument(
-        name: LeaseName(chunk: ChunkID(chunk), epoch: LeaseEpoch(epoch)),
-        kind: kind,
-        task: TaskID(chunk),
-        sink: sink,
-        path: "f\(chunk)",
-        version: 1,
-        start: 0,
-        end: 8 << 20,
-        planned: false,
-        rung: .chunks,
-        fenced: false,
-        resume: DurablePrefix(offset: 0, crc: 0),
-        representation: Representation(),
-        expectedSize: nil,
-        expectedDigests: [:],
-        source: LeaseSource(ordinal: 0, url: "http://127.0.0.1/f\(chunk)", headers: [:]),
-        chunks: []
-    )
+        name: LeaseName(chunk: ChunkID(chunk), epoch: LeaseEpoch(epoch)), kind: kind, task: TaskID(chunk), sink: sink,
+        path: "f\(chunk)")
+    document.end = 8 << 20
+    document.source = LeaseSource(ordinal: 0, url: "http://127.0.0.1/f\(chunk)", headers: [:])
     document.lane = lane
     document.origin = origin
     return document

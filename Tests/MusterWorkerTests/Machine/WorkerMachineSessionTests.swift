@@ -15,6 +15,52 @@ struct WorkerMachineSessionTests {
         #expect(harness.effects.count { $0 == .log(.unreachable(.unreachable)) } == 1)
     }
 
+    @Test func eachReasonOfARefusalIsToldWhenItIsNewAndOnceAMinuteWhileItLasts() {
+        var harness = MachineHarness()
+        harness.feed(.tick)
+        func told(_ reason: String) -> Int { harness.effects.count { $0 == .log(.unreachable(.refused(reason))) } }
+        for reason in ["one", "one", "two", "one", "two"] {
+            harness.feed(.sessionRefused(.refused(reason)))
+            harness.pass(.seconds(3))
+        }
+        #expect(told("one") == 1 && told("two") == 1)
+        for _ in 0..<20 {
+            harness.feed(.sessionRefused(.refused("two")))
+            harness.pass(.seconds(3))
+        }
+        #expect(told("one") == 1 && told("two") == 2)
+    }
+
+    /// As when a coordinator comes back with another database.
+    @Test func aRefusalAfterAnOutageIsTold() {
+        var harness = MachineHarness()
+        let sync = harness.open()
+        harness.fail(sync)
+        harness.pass(.seconds(3))
+        harness.fail(harness.effects.syncs.last, .sessionGone)
+        let effects = harness.feed(.sessionRefused(.refused("another directory")))
+        #expect(harness.effects.contains(.log(.unreachable(.unreachable))))
+        #expect(effects.contains(.log(.unreachable(.refused("another directory")))))
+    }
+
+    /// A coordinator refuses the directory of one sink (I19).
+    @Test func aSinkThatTheSessionLacksIsParkedAndTheOthersWork() {
+        var harness = MachineHarness(sinks: [SinkStatus(name: "mem"), SinkStatus(name: "default")])
+        harness.feed(.tick)
+        let refused = SinkTrouble(kind: .storage, detail: "a group is not finished")
+        let document = SessionDocument(id: SessionID(1), ttlMilliseconds: 30_000)
+        let found = [SinkStatus("mem", .trouble(refused)), SinkStatus("default", .well(freeBytes: nil))]
+        let opened = harness.feed(.sessionOpened(document, sinks: found))
+        #expect(opened.contains(.log(.sinkParked("mem", refused))))
+        #expect(opened.syncs.last?.sinks.map(\.detail) == ["a group is not finished", nil])
+        #expect(harness.answer(opened.syncs.last, [lease(1)]).started == [lease(1).name])
+        #expect(harness.pass(.seconds(10)).contains(.probe(sink: "mem")))
+        let other = SinkTrouble(kind: .storage, detail: "another worker")
+        #expect(harness.feed(.sinkProbed("mem", .trouble(other))).contains(.log(.sinkParked("mem", other))))
+        harness.pass(.seconds(10))
+        #expect(harness.feed(.sinkProbed("mem", .well(freeBytes: nil))).contains(.log(.sinkRecovered("mem"))))
+    }
+
     @Test func trustCountsFromBeforeTheRequest() {
         var harness = MachineHarness()
         let asked = harness.now

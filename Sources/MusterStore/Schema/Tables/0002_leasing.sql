@@ -252,6 +252,20 @@ CREATE TYPE claim AS (
     repeats     boolean                                      -- whether it has chunks that wait for another task's file since this turn
 );
 
+-- The limits that a coordinator passes to the functions: `Store.Policy`.
+CREATE TYPE policy AS (
+    first_chunk    bigint,                                   -- the size of a first chunk, in bytes
+    origin_cap     integer,                                  -- connections to an origin that has no cap of its own
+    session_cap    integer,                                  -- leases of one session
+    fleet_rate     bigint,                                   -- the fleet's byte budget, in bytes per second; NULL: none
+    shrink_unit    bigint,                                   -- ends of shortened chunks are multiples of it, in bytes
+    minimum_shrink bigint,                                   -- the least that is cut off a running chunk, in bytes
+    max_attempts   integer,                                  -- number of tries without progress after which a task fails
+    max_restarts   integer,                                  -- number of content versions that a task may have
+    max_deaths     integer,                                  -- number of sessions that may die on a chunk
+    base_ms        bigint                                    -- the first backoff
+);
+
 -- A lease that failed, and the limits that apply to it.
 CREATE TYPE failure AS (
     session_id   bigint,                                     -- the session that reports
@@ -271,14 +285,27 @@ CREATE TYPE failure AS (
     limit_seconds integer,                                   -- seconds since the origin last served anything after which this is no limit any more
     is_expiry    boolean,                                    -- whether an expired URL may be refused like this
     random       double precision,                           -- within [0, 1): sets the jitter
-    max_attempts integer,                                    -- number of tries without progress after which a task fails
+    max_attempts integer,                                    -- as in the policy, or what applies to the kind instead
     unreached_attempts integer,                              -- the same if no peer was reached and the origin has not served lately; NULL: one was reached
     is_unanswered boolean,                                   -- whether the connection ended before an answer, while its worker fetched nothing else there
     maximum_ms   bigint,                                     -- the longest backoff
-    base_ms      bigint,                                     -- the first backoff
-    first_chunk  bigint,                                     -- the size of a first chunk, in bytes
-    max_restarts integer,                                    -- number of content versions that a task may have
-    max_deaths   integer,                                    -- number of sessions that may die on a chunk
-    origin_cap   integer,                                    -- connections to an origin that has no cap of its own
+    policy       policy,                                     -- the coordinator's limits
     sources      integer                                     -- number of sources that the chunk's tries go round
+);
+
+-- What a report says of a file: at its path (`report_contents`), or in the first response (`report_answer`), which knows nothing of the last four.
+CREATE TYPE content AS (
+    session_id    bigint,                                    -- the session that reports
+    chunk_id      bigint,                                    -- the lease's chunk
+    epoch         bigint,                                    -- the lease's epoch
+    size          bigint,                                    -- the file's size, in bytes
+    etag          text,                                      -- the ETag of the response
+    last_modified text,                                      -- the Last-Modified of the response
+    date_strong   boolean,                                   -- whether that is a strong validator
+    stated        jsonb,                                     -- the digests that the response stated
+    url           text,                                      -- where the response came from, after redirects
+    digests       jsonb,                                     -- the digests of the file
+    path          text,                                      -- the file's path; NULL: the task's
+    crc           bigint,                                    -- CRC32C of the whole file; NULL: the worker does not know it
+    reused        text                                       -- the path of the file that it was copied from; NULL: it was fetched
 );

@@ -1,10 +1,7 @@
 -- Takes in the first response to a task: its size, its validators and what else it stated, and the rung on which its source may be asked for the
 -- rest; plans the chunks of the rest. A lease that asked for all of the file brings it, unless it is divided (once.sql). Returns whether the lease
 -- still exists.
-CREATE FUNCTION report_answer(
-    p_session bigint, p_chunk bigint, p_epoch bigint, p_size bigint, p_etag text, p_last_modified text, p_date_strong boolean,
-    p_digests jsonb, p_url text, p_name text, p_rung text, p_asked_for_all boolean, p_chunk_size bigint
-) RETURNS boolean
+CREATE FUNCTION report_answer(a content, p_name text, p_rung text, p_asked_for_all boolean, p_chunk_size bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     l leases;
@@ -13,54 +10,54 @@ DECLARE
     v_charge bigint := 0;
     v_tile bigint;
 BEGIN
-    PERFORM lock_groups_of(ARRAY[p_chunk]);
-    SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'fetch';
+    PERFORM lock_groups_of(ARRAY[a.chunk_id]);
+    SELECT * INTO l FROM leases WHERE chunk_id = a.chunk_id AND epoch = a.epoch AND session_id = a.session_id AND kind = 'fetch';
     IF NOT FOUND THEN RETURN false; END IF;
     SELECT * INTO t FROM tasks WHERE id = l.task_id FOR NO KEY UPDATE;
     IF t.planned THEN RETURN true; END IF;
     -- A request to shrink from before the first byte is void.
-    IF l.shrink_to IS NOT NULL THEN UPDATE leases SET shrink_to = NULL WHERE chunk_id = p_chunk; END IF;
+    IF l.shrink_to IS NOT NULL THEN UPDATE leases SET shrink_to = NULL WHERE chunk_id = a.chunk_id; END IF;
 
     -- It may be divided even if it is no larger than a chunk: where a connection is slow, chunks are smaller (`at_most()`).
-    IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > least(l.last, 1048576)
-        AND (p_asked_for_all OR p_size <= l.last AND l.first = 0 AND (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id))
+    IF p_rung = 'chunks' AND t.rung = 'chunks' AND a.size > least(l.last, 1048576)
+        AND (p_asked_for_all OR a.size <= l.last AND l.first = 0 AND (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id))
     THEN
         v_tile := p_chunk_size;
     END IF;
-    IF p_rung = 'chunks' AND t.rung = 'chunks' AND p_size > l.last AND v_tile IS NULL THEN
+    IF p_rung = 'chunks' AND t.rung = 'chunks' AND a.size > l.last AND v_tile IS NULL THEN
         -- The chunks tile [0, size): this one, and the rest from its end on (I3). The rest is fetched from the origin of the source's URL as it is
         -- now, which a resolver may have changed since the lease was granted.
         INSERT INTO ready_chunks (task_id, group_id, origin_id, source, sink, version, first, last, resume, rank)
         SELECT t.id, t.group_id, coalesce(s.fresh_origin_id, s.origin_id), l.source, t.sink, t.version, start,
-            least(start + p_chunk_size, p_size), start, chunk_rank('fetch', t.priority, false)
-        FROM sources s, generate_series(l.last, p_size - 1, p_chunk_size) AS start
+            least(start + p_chunk_size, a.size), start, chunk_rank('fetch', t.priority, false)
+        FROM sources s, generate_series(l.last, a.size - 1, p_chunk_size) AS start
         WHERE s.task_id = t.id AND s.ordinal = l.source;
         GET DIAGNOSTICS v_more = ROW_COUNT;
     ELSE
-        v_charge := coalesce(byte_charge(p_size - l.resume) - l.charged, 0);
-        UPDATE leases SET last = p_size, charged = charged + v_charge, tile = v_tile WHERE chunk_id = p_chunk;
+        v_charge := coalesce(byte_charge(a.size - l.resume) - l.charged, 0);
+        UPDATE leases SET last = a.size, charged = charged + v_charge, tile = v_tile WHERE chunk_id = a.chunk_id;
     END IF;
     UPDATE tasks
-    SET planned = true, rung = greatest(rung, p_rung), size = p_size, etag = p_etag, last_modified = p_last_modified,
-        date_strong = p_date_strong, stated_digests = p_digests, effective_url = p_url, source = l.source,
+    SET planned = true, rung = greatest(rung, p_rung), size = a.size, etag = a.etag, last_modified = a.last_modified,
+        date_strong = a.date_strong, stated_digests = a.stated, effective_url = a.url, source = l.source,
         -- Bytes of several sources are one content only where their size and a strong tag or a digest say so (I8, row 30).
-        mixes = mirrors > 1 AND NOT clean AND rung = 'chunks' AND p_rung = 'chunks' AND p_size IS NOT NULL
-            AND (expected_digests IS NOT NULL OR p_digests IS NOT NULL OR coalesce(p_etag LIKE '"%"', false)),
+        mixes = mirrors > 1 AND NOT clean AND rung = 'chunks' AND p_rung = 'chunks' AND a.size IS NOT NULL
+            AND (expected_digests IS NOT NULL OR a.stated IS NOT NULL OR coalesce(a.etag LIKE '"%"', false)),
         chunks_left = 1 + v_more
     WHERE id = t.id;
     UPDATE sources SET rung = greatest(t.rung, p_rung)
     WHERE task_id = t.id AND ordinal = l.source AND rung < greatest(t.rung, p_rung);
     UPDATE groups
-    SET bytes_total = bytes_total + coalesce(p_size, 0) - coalesce(t.size, 0),
-        unknown_tasks = unknown_tasks - (t.size IS NULL AND p_size IS NOT NULL)::integer
-            + (t.size IS NOT NULL AND p_size IS NULL)::integer,
+    SET bytes_total = bytes_total + coalesce(a.size, 0) - coalesce(t.size, 0),
+        unknown_tasks = unknown_tasks - (t.size IS NULL AND a.size IS NOT NULL)::integer
+            + (t.size IS NOT NULL AND a.size IS NULL)::integer,
         served = served + v_charge / weight
     WHERE id = t.group_id;
     IF p_name IS NOT NULL THEN
         PERFORM name_task(t.id, p_name);
     END IF;
     IF v_tile IS NOT NULL THEN
-        PERFORM try_origin(l, t, p_size);
+        PERFORM try_origin(l, t, a.size);
     END IF;
     RETURN true;
 END

@@ -36,7 +36,7 @@ $$;
 CREATE FUNCTION backoff(p_attempts integer, f failure) RETURNS interval
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    RETURN least(f.maximum_ms, f.base_ms * power(2, least((greatest(p_attempts, 1) - 1) / f.sources, 19))) * f.random * interval '1 ms';
+    RETURN least(f.maximum_ms, (f.policy).base_ms * power(2, least((greatest(p_attempts, 1) - 1) / f.sources, 19))) * f.random * interval '1 ms';
 END
 $$;
 

@@ -2,13 +2,11 @@
 --
 -- One call serves many sessions at once, each with its newest sync, the lanes that it may open (p_rooms), and how many leases it takes beyond these
 -- (p_ahead). For each sink it takes every lock first and reads counts in later statements, whose snapshots are newer than the locks: a statement that
--- locks and counts at once grants beyond a cap (I5). p_fleet_rate is the fleet's byte budget in bytes per second, or NULL. Returns the chunks that
--- are leased; `is_limited` marks those that a byte budget bounds. `c` is the claim in progress (type `claim`, Tables/0002_leasing.sql): `slots` are
--- leases that may be granted, `openings` lanes that may be opened. Which group goes first is decided in sharing.sql, which mirror in mirrors.sql.
-CREATE FUNCTION share_leases(
-    p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_ahead integer[], p_origin_cap integer, p_session_cap integer,
-    p_fleet_rate bigint
-) RETURNS TABLE (chunk_id bigint, is_limited boolean)
+-- locks and counts at once grants beyond a cap (I5). Returns the chunks that are leased; `is_limited` marks those that a byte budget bounds. `c` is the
+-- claim in progress (type `claim`, Tables/0002_leasing.sql): `slots` are leases that may be granted, `openings` lanes that may be opened. Which group
+-- goes first is decided in sharing.sql, which mirror in mirrors.sql.
+CREATE FUNCTION share_leases(p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_ahead integer[], p_policy policy)
+RETURNS TABLE (chunk_id bigint, is_limited boolean)
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
 DECLARE
@@ -22,7 +20,7 @@ BEGIN
     -- The sessions that may be granted anything: alive, not draining, and asking with their newest sync.
     PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
     SELECT array_agg(s.id ORDER BY s.id),
-        array_agg(least(r.room + r.ahead, p_session_cap - (SELECT count(*) FROM leases l WHERE l.session_id = s.id))::integer
+        array_agg(least(r.room + r.ahead, p_policy.session_cap - (SELECT count(*) FROM leases l WHERE l.session_id = s.id))::integer
             ORDER BY s.id),
         array_agg(r.room ORDER BY s.id)
     INTO v_ids, v_rooms, v_lanes
@@ -30,8 +28,8 @@ BEGIN
     JOIN sessions s ON s.id = r.session_id
     WHERE s.sequence = r.sequence AND NOT s.draining AND s.expires_at > statement_timestamp();
 
-    c.origin_cap := p_origin_cap;
-    c.fleet_rate := p_fleet_rate;
+    c.origin_cap := p_policy.origin_cap;
+    c.fleet_rate := p_policy.fleet_rate;
     c.granted := '{}';
     c.limited := '{}';
     -- One sink after the other. A sink may be in trouble at one worker and usable at another. In a full sink files are deleted, and nothing else is

@@ -1,22 +1,16 @@
 -- Completion: what ends tasks, and what makes a group terminal.
 
 -- Files are at their paths (I8): deletes the leases, finishes the tasks, counts them, writes their events and closes the groups, in one transaction
--- (I6, I7). p_paths has a path where it is not the task's. p_crcs are of whole files, where the worker knows them. p_reused are the paths of the
--- files that were reused, where nothing was fetched.
-CREATE FUNCTION report_contents(
-    p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_sizes bigint[], p_digests jsonb[],
-    p_etags text[], p_last_modified text[], p_dates_strong boolean[], p_urls text[], p_paths text[], p_stated jsonb[],
-    p_crcs bigint[], p_reused text[]
-) RETURNS void
+-- (I6, I7).
+CREATE FUNCTION report_contents(p_contents content[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_groups bigint[];
 BEGIN
-    PERFORM lock_groups_of(p_chunks);
+    PERFORM lock_groups_of(ARRAY(SELECT chunk_id FROM unnest(p_contents)));
     WITH finished AS MATERIALIZED (
         SELECT (d.task).*, d.refused_with, d.was, d.size_before, d.more, d.came, d.brought, d.done_by, d.origin_id, d.served_by, d.charged, d.granted_at
-        FROM finish_tasks(p_sessions, p_chunks, p_epochs, p_sizes, p_digests, p_etags, p_last_modified, p_dates_strong, p_urls, p_paths,
-            p_stated, p_crcs, p_reused) AS d
+        FROM finish_tasks(p_contents) AS d
     ), swept AS (
         DELETE FROM done_chunks d USING finished f WHERE has_id(d.task_id, f.id) AND f.was = 'finalizing'
     ), served AS (
@@ -66,11 +60,7 @@ $$;
 
 -- Ends the leases of files that are at their paths, and finishes their tasks. Returns for each what the counts of groups, origins and sources need:
 -- how many bytes are new (`more`), how many of them came from an origin just now (`came`), and what its lease brought (`brought`).
-CREATE FUNCTION finish_tasks(
-    p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_sizes bigint[], p_digests jsonb[],
-    p_etags text[], p_last_modified text[], p_dates_strong boolean[], p_urls text[], p_paths text[], p_stated jsonb[],
-    p_crcs bigint[], p_reused text[]
-) RETURNS TABLE (
+CREATE FUNCTION finish_tasks(p_contents content[]) RETURNS TABLE (
     task tasks, refused_with integer, was text, size_before bigint, more bigint, came bigint, brought bigint, done_by text, origin_id bigint,
     served_by integer, charged bigint, granted_at timestamptz
 )
@@ -79,10 +69,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY
     WITH taken AS MATERIALIZED (
-        DELETE FROM leases l
-        USING unnest(p_sessions, p_chunks, p_epochs, p_sizes, p_digests, p_etags, p_last_modified, p_dates_strong, p_urls, p_paths,
-            p_stated, p_crcs, p_reused)
-            AS u (session_id, chunk_id, epoch, size, digests, etag, last_modified, date_strong, url, path, stated, crc, reused)
+        DELETE FROM leases l USING unnest(p_contents) AS u
         WHERE has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch AND l.session_id IS NOT DISTINCT FROM u.session_id
             -- A fetch lease ends with a file only if it covers all of it.
             AND (l.kind = 'finalize' OR l.kind = 'fetch' AND (

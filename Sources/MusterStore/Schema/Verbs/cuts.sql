@@ -91,7 +91,7 @@ BEGIN
     END IF;
     -- Too much at once is no reason to ask in another way.
     IF l.pace IS NULL OR is_too_much(f) THEN RETURN false; END IF;
-    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.policy);
     UPDATE ready_chunks SET plain = true, status = 'waiting', not_before = statement_timestamp() + interval '1 s' WHERE id = l.chunk_id;
     RETURN true;
 END

@@ -36,7 +36,7 @@ BEGIN
     SELECT * INTO l FROM leases WHERE chunk_id = f.chunk_id AND epoch = f.epoch AND session_id = f.session_id;
     IF NOT FOUND THEN RETURN; END IF;
     IF l.kind = 'purge' THEN
-        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.policy);
         UPDATE ready_chunks
         SET status = 'waiting', not_before = statement_timestamp() + interval '10 s',
             remove_failure = CASE WHEN l.remove_group IS NOT NULL THEN f.detail END
@@ -53,7 +53,7 @@ BEGIN
     v_source := coalesce(CASE WHEN l.kind = 'finalize' THEN t.source END,
         (SELECT s.ordinal FROM sources s WHERE s.task_id = t.id AND s.ordinal = f.source), l.source);
     IF f.rule = 'returnChunk' OR was_asked_in_the_old_way(l, f.status) THEN
-        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.policy);
         v_outcome := 'returned';
     ELSIF spare_chunk(l, f) THEN
         v_outcome := 'returned';
@@ -71,7 +71,7 @@ BEGIN
         ELSIF l.kind = 'fetch' AND f.is_expiry THEN
             v_outcome := renew_source(l, t, v_source, f);
         ELSIF l.kind = 'fetch' AND f.rule = 'startOver' AND f.kind <> 'digestMismatch' AND t.source <> v_source THEN
-            v_outcome := leave_mirror(l, t, v_source, f.first_chunk, f.max_deaths);
+            v_outcome := leave_mirror(l, t, v_source, f.policy);
         ELSIF l.kind = 'fetch' AND f.kind = 'noSpace' AND NOT t.planned AND NOT is_hopeless(l, t, f) THEN
             v_outcome := ask_for_size(l, t, f);
         END IF;
@@ -107,9 +107,9 @@ CREATE FUNCTION following_source(l leases, t tasks, f failure, p_attempts intege
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_next integer := next_source(t, l.source,
-        p_keeps AND NOT t.mixes AND (p_attempts < 3 AND goes_on(t) OR t.restarts + 1 >= f.max_restarts));
+        p_keeps AND NOT t.mixes AND (p_attempts < 3 AND goes_on(t) OR t.restarts + 1 >= (f.policy).max_restarts));
 BEGIN
-    IF v_next <= l.source AND p_attempts >= 3 AND t.restarts + 1 < f.max_restarts THEN
+    IF v_next <= l.source AND p_attempts >= 3 AND t.restarts + 1 < (f.policy).max_restarts THEN
         -- After the others have had their turns: a source that was skipped, since its content is not this version's, may be the better one.
         SELECT coalesce(min(s.ordinal), v_next) INTO v_next FROM sources s
         WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source AND s.differs_in = t.version;
@@ -142,6 +142,9 @@ BEGIN
     ELSIF v_rule = 'startOver' THEN
         RETURN accept_change(l, t, p_source, f);
     END IF;
+    -- A source that is not reached is given up after fewer tries than others get, which go on.
+    v_rule := CASE WHEN v_rule = 'retry' AND l.kind = 'fetch' AND f.kind <> 'noPermission' AND v_most < f.max_attempts
+        AND v_attempts >= v_most AND v_attempts > v_before AND has_another_source(t.id, p_source) THEN 'nextSource' ELSE v_rule END;
     -- Another source does not help work that fetches nothing: its tries are bounded whatever the rule (I12).
     IF v_rule = 'giveUp'
         OR (v_rule IN ('retry', 'setBack') OR l.kind <> 'fetch') AND v_attempts >= v_most AND v_attempts > v_before
@@ -149,12 +152,12 @@ BEGIN
         PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
         RETURN 'failed';
     ELSIF v_rule = 'setBack' THEN
-        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.policy);
         PERFORM move_chunks(t.id, l.source, coalesce(next_source(t, l.source, t.planned), l.source));
         PERFORM set_back(t.id, v_attempts, backoff(v_attempts, f));
         RETURN 'retry';
     ELSIF l.kind <> 'fetch' THEN
-        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.policy);
         UPDATE ready_chunks SET attempts = v_attempts, status = 'waiting', not_before = statement_timestamp() + interval '1 s'
         WHERE id = l.chunk_id;
         RETURN 'retry';
@@ -164,8 +167,8 @@ BEGIN
     IF v_rule = 'nextSource' AND t.mirrors > 1 AND v_before = 0 AND may_look(l, t) THEN
         v_rule := 'retry';
     ELSIF v_rule = 'nextSource' THEN
-        UPDATE sources SET dead = true WHERE task_id = t.id AND ordinal = p_source;
-        IF NOT EXISTS (SELECT 1 FROM sources WHERE task_id = t.id AND NOT dead) THEN
+        v_attempts := give_up_source(t.id, p_source, f.sources, v_attempts);
+        IF v_attempts IS NULL THEN
             PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
             RETURN 'failed';
         END IF;
@@ -173,13 +176,13 @@ BEGIN
     v_next := following_source(l, t, f, v_attempts, v_keeps);
     IF v_next IS NULL OR v_next <> l.source AND (t.planned AND NOT t.mixes OR differs(t, v_next)) THEN
         UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id AND v_rule = 'retry' AND v_keeps;
-        PERFORM start_over(t.id, f.first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
+        PERFORM start_over(t.id, (f.policy).first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
         -- All sources have had their turn.
         UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + backoff(v_attempts, f)
         WHERE task_id = t.id AND kind = 'fetch' AND status = 'ready' AND v_rule = 'retry' AND v_next < l.source;
         RETURN 'nextSource';
     END IF;
-    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.policy);
     IF v_rule = 'nextSource' THEN
         PERFORM move_chunks(t.id, p_source, v_next);
     END IF;
@@ -205,23 +208,23 @@ DECLARE
     v_group_name text;
 BEGIN
     SELECT name INTO v_group_name FROM groups WHERE id = t.group_id;
-    PERFORM start_over(t.id, f.first_chunk, p_source, 0, l.deaths);
+    PERFORM start_over(t.id, (f.policy).first_chunk, p_source, 0, l.deaths);
     PERFORM write_event('tsk-' || t.id || '-' || t.version || '-changed', 'dev.muster.task.changed.v1', v_group_name,
         jsonb_build_object('group', v_group_name, 'key', t.key, 'path', t.path, 'contentVersion', t.version + 1,
             'reason', jsonb_build_object('kind', f.kind, 'detail', f.detail)));
 END
 $$;
 
--- The representation has changed. After max_restarts versions the task fails, without the bytes of any version. The fourth version is fetched by a
+-- The representation has changed. After `max_restarts` versions the task fails, without the bytes of any version. The fourth version is fetched by a
 -- plain GET, and so is the last one if fewer are allowed: content that changes faster than its chunks come is then taken as it is. The fifth and
 -- later ones wait (2 s, 4 s, 8 s): servers that are updated one by one change often.
 CREATE FUNCTION accept_change(l leases, t tasks, p_source integer, f failure) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id;
-    UPDATE sources SET rung = 'whole' WHERE task_id = t.id AND ordinal = p_source AND t.restarts + 2 >= least(4, f.max_restarts);
+    UPDATE sources SET rung = 'whole' WHERE task_id = t.id AND ordinal = p_source AND t.restarts + 2 >= least(4, (f.policy).max_restarts);
     PERFORM start_over_because(l, t, p_source, f);
-    IF t.restarts + 1 < f.max_restarts THEN
+    IF t.restarts + 1 < (f.policy).max_restarts THEN
         UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + least(8, power(2, t.restarts - 2)) * interval '1 s'
         WHERE task_id = t.id AND kind = 'fetch' AND status = 'ready' AND t.restarts >= 3;
         RETURN 'startOver';

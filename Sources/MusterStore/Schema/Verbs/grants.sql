@@ -154,7 +154,7 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
     group_name text, key text, group_options text, task_options text, policy text, resolver text, failure_status integer,
     done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text, revoke bigint[],
     asks_for_all boolean, attempts integer, may_look boolean, looks_early boolean, looks_at_endings boolean,
-    may_move_on boolean, slow_tries integer, reach bigint, pace bigint, sources integer
+    may_move_on boolean, round integer, slow_tries integer, reach bigint, pace bigint, sources integer
 )
 -- Volatile, so that it sees the rows of the function that made its arguments.
 LANGUAGE plpgsql VOLATILE
@@ -183,7 +183,7 @@ BEGIN
         l.kind = 'fetch' AND l.first = 0 AND l.resume = 0 AND NOT t.planned AND t.rung = 'chunks'
             AND g.resolver IS NULL AND NOT o.serves_again AND lower(left(s.url, 4)) = 'http',
         l.attempts, coalesce(l.pace IS NULL AND may_look(l, t), false), coalesce(looks_early(l, t), false),
-        coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false), coalesce(slow_tries(l, t), 0), l.reach,
+        coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false), round_of(l, t), coalesce(slow_tries(l, t), 0), l.reach,
         l.pace, CASE WHEN t.mirrors > 1 THEN live_sources(t) ELSE 1 END
     FROM leases l
     LEFT JOIN task_of(CASE WHEN l.kind <> 'purge' THEN l.task_id END) AS t ON true

@@ -135,6 +135,14 @@ LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND l.attempts < t.mirrors - 1 AND (t.mixes OR NOT t.planned) AND has_another_source(t.id, l.source, t.version)
 $$;
 
+-- The number of earlier rounds in which all sources were tried for a chunk that another source may bring too; NULL for other leases, and in the first
+-- round as long as a source is left that has not been tried.
+CREATE FUNCTION round_of(l leases, t tasks) RETURNS integer
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN l.kind = 'fetch' AND t.mirrors > 1 AND l.reach IS NULL AND l.attempts >= t.mirrors - 1 AND (t.mixes OR NOT t.planned)
+        AND has_another_source(t.id, l.source, t.version) THEN l.attempts / live_sources(t) END
+$$;
+
 -- How many earlier tries have ended because the origin was slower than the limits allow, beyond one of each source: each such try gives a slow origin
 -- more time.
 CREATE FUNCTION slow_tries(l leases, t tasks) RETURNS integer
@@ -158,9 +166,7 @@ $$;
 
 -- A source contradicts the way in which it was asked: the task starts over on a lower rung, which is no try. If there is no lower rung, it is a try.
 -- A mirror of the source that taught the version is only skipped for this version.
-CREATE FUNCTION report_restart(
-    p_session bigint, p_chunk bigint, p_epoch bigint, p_rung text, p_detail text, p_first_chunk bigint, p_max_attempts integer
-) RETURNS void
+CREATE FUNCTION report_restart(p_session bigint, p_chunk bigint, p_epoch bigint, p_rung text, p_detail text, p_policy policy) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     l leases;
@@ -175,8 +181,8 @@ BEGIN
     PERFORM lock_groups_of(ARRAY[p_chunk]);
     SELECT * INTO l FROM leases WHERE chunk_id = p_chunk AND epoch = p_epoch AND session_id = p_session AND kind = 'fetch';
     IF NOT FOUND THEN RETURN; END IF;
-    f.first_chunk := p_first_chunk;
-    f.max_deaths := 2147483647;
+    p_policy.max_deaths := 2147483647;
+    f.policy := p_policy;
     IF spare_chunk(l, f) THEN
         PERFORM note_attempt(l.task_id, l.source, l.durable, 'returned', f);
         RETURN;
@@ -186,18 +192,18 @@ BEGIN
     WHERE id = l.task_id RETURNING * INTO t;
     UPDATE sources SET failures = failures + 1 WHERE task_id = t.id AND ordinal = l.source;
     IF t.source <> l.source THEN
-        v_outcome := leave_mirror(l, t, l.source, p_first_chunk, 2147483647);
+        v_outcome := leave_mirror(l, t, l.source, p_policy);
     END IF;
     IF v_outcome IS NULL THEN
         v_tries := (p_rung <= t.rung)::integer;
         UPDATE tasks SET attempts = greatest(attempts, l.attempts + v_tries) WHERE id = t.id;
         UPDATE sources SET rung = greatest(rung, p_rung)
         WHERE task_id = t.id AND ordinal = l.source;
-        IF v_tries = 1 AND l.attempts + 1 >= for_each(p_max_attempts, live_sources(t)) THEN
+        IF v_tries = 1 AND l.attempts + 1 >= for_each(p_policy.max_attempts, live_sources(t)) THEN
             PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
             v_outcome := 'failed';
         ELSE
-            PERFORM start_over(t.id, p_first_chunk, l.source, l.attempts + v_tries, l.deaths);
+            PERFORM start_over(t.id, p_policy.first_chunk, l.source, l.attempts + v_tries, l.deaths);
             v_outcome := 'startOver';
         END IF;
     END IF;

@@ -142,7 +142,7 @@ BEGIN
     THEN
         RETURN CASE WHEN f.kind <> 'network' THEN true END;
     END IF;
-    v_allowed := allowed_connections(o, f.origin_cap);
+    v_allowed := allowed_connections(o, (f.policy).origin_cap);
     v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
     UPDATE origins
     SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,

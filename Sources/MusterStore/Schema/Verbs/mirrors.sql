@@ -126,9 +126,24 @@ BEGIN
 END
 $$;
 
+-- Gives a source up. Returns the tries of the chunk that are left to count; NULL if no source is left. The tries of the source were not those of the
+-- others: each chunk has as many less as it had at one of p_sources.
+CREATE FUNCTION give_up_source(p_task bigint, p_source integer, p_sources integer, p_attempts integer) RETURNS integer
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE sources SET dead = true WHERE task_id = p_task AND ordinal = p_source AND NOT dead;
+    IF FOUND AND p_sources > 1 THEN
+        p_attempts := p_attempts - p_attempts / p_sources;
+        UPDATE ready_chunks SET attempts = attempts - attempts / p_sources WHERE task_id = p_task AND kind = 'fetch' AND attempts >= p_sources;
+        UPDATE leases SET attempts = attempts - attempts / p_sources WHERE task_id = p_task AND kind = 'fetch' AND attempts >= p_sources;
+    END IF;
+    RETURN (SELECT p_attempts WHERE EXISTS (SELECT 1 FROM sources WHERE task_id = p_task AND NOT dead));
+END
+$$;
+
 -- A mirror has other content than this version, or gives no parts of it (row 30): it is skipped for this version, and its chunks go to the other
 -- mirrors with the bytes that they have. Returns NULL if no other mirror is left: then the task starts over with this one.
-CREATE FUNCTION leave_mirror(l leases, t tasks, p_source integer, p_first_chunk bigint, p_deaths integer) RETURNS text
+CREATE FUNCTION leave_mirror(l leases, t tasks, p_source integer, p_policy policy) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     v_next integer;
@@ -136,7 +151,7 @@ BEGIN
     UPDATE sources SET differs_in = t.version WHERE task_id = t.id AND ordinal = p_source;
     v_next := next_source(t, p_source, false);
     IF v_next IS NULL THEN RETURN NULL; END IF;
-    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_first_chunk, p_deaths);
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, p_policy);
     PERFORM move_chunks(t.id, p_source, v_next);
     RETURN 'nextSource';
 END
@@ -154,7 +169,7 @@ BEGIN
         RETURN NULL;
     END IF;
     UPDATE sources SET differs_in = t.version WHERE task_id = t.id AND ordinal = l.source;
-    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.policy);
     PERFORM move_chunks(t.id, l.source, v_next);
     RETURN 'nextSource';
 END

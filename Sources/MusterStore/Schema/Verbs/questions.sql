@@ -47,7 +47,7 @@ BEGIN
         RETURN NULL;
     END IF;
 
-    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+    PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.policy);
     -- A plain GET that came back starts over, and its question is gone.
     v_is_asked := v_is_asked AND EXISTS (SELECT 1 FROM tasks WHERE id = t.id AND version = t.version);
     IF NOT v_is_asked THEN
@@ -79,7 +79,7 @@ DECLARE
 BEGIN
     UPDATE tasks SET attempts = greatest(attempts, l.attempts + 1) WHERE id = t.id;
     IF l.attempts + 1 < most_attempts(l, l.attempts + 1, f) THEN
-        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.first_chunk, f.max_deaths);
+        PERFORM return_leases(ARRAY[l.chunk_id], ARRAY[l.epoch], false, f.policy);
         UPDATE ready_chunks
         SET attempts = l.attempts + 1, status = 'waiting', not_before = statement_timestamp() + greatest(
             backoff(l.attempts + 1, f), least(3600, coalesce(f.retry_after, 0)) * interval '1 s')
@@ -95,7 +95,7 @@ BEGIN
     END IF;
     v_next := next_source(t, l.source, false);
     IF v_next IS NULL OR t.planned AND NOT t.mixes THEN
-        PERFORM start_over(t.id, f.first_chunk, coalesce(v_next, l.source), 0, 0);
+        PERFORM start_over(t.id, (f.policy).first_chunk, coalesce(v_next, l.source), 0, 0);
     ELSE
         PERFORM move_chunks(t.id, l.source, v_next);
         UPDATE ready_chunks SET status = 'ready', not_before = NULL

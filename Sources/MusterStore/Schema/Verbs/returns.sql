@@ -3,9 +3,7 @@
 
 -- Puts leases back: `p_lost` when their session is gone or they are stalled, which counts as a death and fences the task. The death of a session in
 -- p_killed is not counted: all of the installation was killed, and no chunk is to blame for that. Returns how many came back.
-CREATE FUNCTION return_leases(
-    p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer, p_killed bigint[] DEFAULT '{}'
-) RETURNS bigint
+CREATE FUNCTION return_leases(p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_policy policy, p_killed bigint[] DEFAULT '{}') RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_count bigint;
@@ -60,7 +58,7 @@ BEGIN
         WHERE has_id(g.id, n.group_id) AND n.charge <> 0
     )
     SELECT count(*) INTO v_count FROM taken;
-    PERFORM settle_returned(p_chunks, p_first_chunk, p_deaths);
+    PERFORM settle_returned(p_chunks, p_policy);
     RETURN v_count;
 END
 $$;
@@ -68,15 +66,14 @@ $$;
 -- Like `return_leases`. If data raise an error, such as counts that don't add up, the leases come back group by group (I19). Groups for which that
 -- fails too keep their leases, and are named in `stuck`.
 CREATE FUNCTION return_leases_apart(
-    p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_first_chunk bigint, p_deaths integer, OUT count bigint, OUT stuck text[],
-    p_killed bigint[] DEFAULT '{}'
+    p_chunks bigint[], p_epochs bigint[], p_lost boolean, p_policy policy, OUT count bigint, OUT stuck text[], p_killed bigint[] DEFAULT '{}'
 )
 LANGUAGE plpgsql AS $$
 DECLARE
     v_group record;
 BEGIN
     stuck := '{}';
-    count := return_leases(p_chunks, p_epochs, p_lost, p_first_chunk, p_deaths, p_killed);
+    count := return_leases(p_chunks, p_epochs, p_lost, p_policy, p_killed);
 EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
     count := 0;
     FOR v_group IN
@@ -85,7 +82,7 @@ EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_v
         LEFT JOIN group_of(l.group_id) AS g ON true GROUP BY l.group_id, g.name ORDER BY l.group_id
     LOOP
         BEGIN
-            count := count + return_leases(v_group.chunks, v_group.epochs, p_lost, p_first_chunk, p_deaths, p_killed);
+            count := count + return_leases(v_group.chunks, v_group.epochs, p_lost, p_policy, p_killed);
         EXCEPTION WHEN data_exception OR integrity_constraint_violation OR cardinality_violation OR program_limit_exceeded THEN
             stuck := stuck || v_group.name;
         END;
@@ -96,7 +93,7 @@ $$;
 -- Settles chunks that came back. A plain GET that can't be resumed starts over: the bytes and the plan of the previous holder are dropped with the
 -- content version. A session that died after 64 KiB of it had come was stopped in the middle, rather than killed by it: its death is not counted, for
 -- the first 49 versions. A chunk on which too many sessions died is halved, or fails its task.
-CREATE FUNCTION settle_returned(p_chunks bigint[], p_first_chunk bigint, p_deaths integer) RETURNS void
+CREATE FUNCTION settle_returned(p_chunks bigint[], p_policy policy) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_row record;
@@ -107,14 +104,14 @@ BEGIN
         FROM ready_chunks c CROSS JOIN task_of(c.task_id) AS t
         WHERE c.id = ANY (p_chunks) AND c.kind = 'fetch' AND NOT goes_on(t) AND (c.resume > c.first OR t.planned)
     LOOP
-        CONTINUE WHEN v_row.deaths >= p_deaths;
-        PERFORM start_over(v_row.id, p_first_chunk, v_row.source, v_row.attempts, v_row.deaths);
+        CONTINUE WHEN v_row.deaths >= p_policy.max_deaths;
+        PERFORM start_over(v_row.id, p_policy.first_chunk, v_row.source, v_row.attempts, v_row.deaths);
     END LOOP;
 
     -- A chunk that kills every session which touches it must not go on for ever (I12).
     FOR v_row IN
         SELECT c.task_id, c.deaths FROM ready_chunks c
-        WHERE c.id = ANY (p_chunks) AND c.kind NOT IN ('purge', 'trial') AND c.deaths >= p_deaths AND NOT halve_chunk(c.id, p_deaths)
+        WHERE c.id = ANY (p_chunks) AND c.kind NOT IN ('purge', 'trial') AND c.deaths >= p_policy.max_deaths AND NOT halve_chunk(c.id, p_policy.max_deaths)
     LOOP
         PERFORM fail_task(v_row.task_id, 'poison', format('%s sessions in a row died while working on it', v_row.deaths));
     END LOOP;
@@ -147,8 +144,7 @@ $$;
 
 -- A holder gives leases back, and has stopped writing.
 CREATE FUNCTION report_released(
-    p_session bigint, p_chunks bigint[], p_epochs bigint[], p_offsets bigint[], p_crcs bigint[], p_first_chunk bigint,
-    p_deaths integer
+    p_session bigint, p_chunks bigint[], p_epochs bigint[], p_offsets bigint[], p_crcs bigint[], p_policy policy
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -161,7 +157,7 @@ BEGIN
     FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch
     WHERE l.session_id = p_session;
     IF v_chunks IS NOT NULL THEN
-        PERFORM return_leases(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+        PERFORM return_leases(v_chunks, v_epochs, false, p_policy);
     END IF;
 END
 $$;

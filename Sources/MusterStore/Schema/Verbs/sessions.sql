@@ -1,11 +1,9 @@
--- Opens a session, and returns for each of its sinks the mark of its directory (`expected`; empty if it is not known): in another directory, files of
--- one group would lie in two places (I8). A new directory takes the place of the known one if no group uses the sink, or if the operator says so
--- (p_replaced); but not while sessions reach the sink, which work in the old directory, nor while a group has files there and is to get more. Until
--- then no session is opened, and the sink and the name of such a worker (`other`) or group (`begun`) are returned. If the process had the session
--- p_previous, and that was draining, the new session is draining too.
-CREATE FUNCTION open_session(
-    p_worker text, p_version text, p_labels jsonb, p_slots integer, p_sinks text[], p_marks text[], p_replaced text[], p_rate bigint,
-    p_previous bigint, p_ttl interval, OUT session bigint, OUT expected text[], OUT sink text, OUT other text, OUT begun text
+-- Compares the directories that a worker has for sinks with the known ones: in another directory, files of one group would lie in two places (I8).
+-- A new directory takes the place of the known one if no group uses the sink, or if the operator says so (p_replaced); but not while sessions reach
+-- the sink, which work in the old directory, nor while a group has files there and is to get more. Then nothing is replaced, and one such sink is
+-- returned with the name of such a worker (`other`; another worker rather than one of the same name) or group (`begun`).
+CREATE FUNCTION take_directories(
+    p_worker text, p_sinks text[], p_marks text[], p_replaced text[], OUT sink text, OUT other text, OUT begun text
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -18,13 +16,30 @@ BEGIN
     ON CONFLICT DO NOTHING;
     SELECT array_agg(k.name) INTO v_sinks FROM unnest(p_sinks, p_marks) AS u (sink, mark) JOIN sinks k ON k.name = u.sink AND k.mark <> u.mark
     WHERE u.mark <> '' AND (k.name = ANY (p_replaced) OR NOT EXISTS (SELECT FROM groups g WHERE g.sink = k.name));
-    SELECT u.sink, s.worker INTO open_session.sink, open_session.other
-    FROM unnest(v_sinks) AS u (sink) JOIN sessions s ON u.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp() ORDER BY s.id LIMIT 1;
+    SELECT u.sink, s.worker INTO take_directories.sink, take_directories.other
+    FROM unnest(v_sinks) AS u (sink) JOIN sessions s ON u.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp()
+    ORDER BY s.worker = p_worker, s.id LIMIT 1;
     IF FOUND THEN RETURN; END IF;
-    SELECT g.sink, g.name INTO open_session.sink, begun FROM groups g
+    SELECT g.sink, g.name INTO take_directories.sink, take_directories.begun FROM groups g
     WHERE g.sink = ANY (v_sinks) AND g.state IN ('open', 'sealed') AND g.succeeded > 0 ORDER BY g.name LIMIT 1;
     IF FOUND THEN RETURN; END IF;
     UPDATE sinks k SET mark = u.mark FROM unnest(p_sinks, p_marks) AS u (sink, mark) WHERE k.name = u.sink AND k.name = ANY (v_sinks);
+END
+$$;
+
+-- Opens a session, and returns for each of its sinks the mark that its directory must have (`expected`; empty if it is not known). If a directory
+-- is refused (take_directories), no session is opened. If the process had the session p_previous, and that was draining, the new session is
+-- draining too.
+CREATE FUNCTION open_session(
+    p_worker text, p_version text, p_labels jsonb, p_slots integer, p_sinks text[], p_marks text[], p_replaced text[], p_rate bigint,
+    p_previous bigint, p_ttl interval, OUT session bigint, OUT expected text[], OUT sink text, OUT other text, OUT begun text
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    SELECT d.sink, d.other, d.begun INTO open_session.sink, open_session.other, open_session.begun
+    FROM take_directories(p_worker, p_sinks, p_marks, p_replaced) AS d;
+    IF open_session.sink IS NOT NULL THEN RETURN; END IF;
     expected := ARRAY(
         SELECT coalesce(k.mark, '') FROM unnest(p_sinks) WITH ORDINALITY AS u (sink, place) LEFT JOIN sinks k ON k.name = u.sink
         ORDER BY u.place);
@@ -37,6 +52,30 @@ BEGIN
 END
 $$;
 
+-- Adds a sink to a live session that was opened without it, and returns the mark that its directory must have (`expected`; NULL if it is not
+-- known). If the directory is refused (take_directories), or the session has p_most sinks already (`crowded`), nothing is added. `worker` is NULL
+-- if the session is over.
+CREATE FUNCTION add_sink(
+    p_session bigint, p_sink text, p_mark text, p_replaced boolean, p_most integer, OUT worker text, OUT crowded boolean, OUT expected text,
+    OUT other text, OUT begun text
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    -- As in take_directories: of two calls at once, the later one counts what the first one has added.
+    PERFORM pg_advisory_xact_lock(hashtext('muster.sessions'), 0);
+    SELECT s.worker, cardinality(s.sinks) >= p_most AND p_sink <> ALL (s.sinks) INTO add_sink.worker, add_sink.crowded
+    FROM sessions s WHERE s.id = p_session AND s.expires_at > statement_timestamp();
+    IF NOT FOUND OR add_sink.crowded THEN RETURN; END IF;
+    SELECT d.other, d.begun INTO add_sink.other, add_sink.begun
+    FROM take_directories(
+        add_sink.worker, ARRAY[p_sink], ARRAY[p_mark], CASE WHEN p_replaced THEN ARRAY[p_sink] ELSE '{}' END) AS d;
+    IF add_sink.other IS NOT NULL OR add_sink.begun IS NOT NULL THEN RETURN; END IF;
+    UPDATE sessions s SET sinks = array_append(s.sinks, p_sink) WHERE s.id = p_session AND p_sink <> ALL (s.sinks);
+    SELECT k.mark INTO add_sink.expected FROM sinks k WHERE k.name = p_sink;
+END
+$$;
+
 -- Renews the session by its newest sync; no row when the session is over. An old sync that arrives late renews nothing and
 -- supersedes nothing. In the same round trip the two sides compare what is held:
 -- * `repaired` leases were granted in a sync that is settled, but the session does not hold them: the answer was lost, nothing
@@ -45,8 +84,8 @@ $$;
 -- * leases that were taken from it and that it does not hold any more are not written under any more (I13).
 -- A loss of this commit means a shorter life of the session or one more repair, so it does not wait for the disk.
 CREATE FUNCTION sync_session(
-    p_session bigint, p_sequence bigint, p_ttl interval, p_parked text[], p_status jsonb, p_received bigint,
-    p_settled bigint, p_held_chunks bigint[], p_held_epochs bigint[], p_first_chunk bigint, p_deaths integer
+    p_session bigint, p_sequence bigint, p_ttl interval, p_status jsonb, p_received bigint, p_settled bigint, p_held_chunks bigint[],
+    p_held_epochs bigint[], p_policy policy
 ) RETURNS TABLE (is_newest boolean, is_draining boolean, repaired bigint, lost integer[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -58,8 +97,9 @@ BEGIN
     SET sequence = greatest(s.sequence, p_sequence),
         expires_at = CASE WHEN p_sequence > s.sequence THEN statement_timestamp() + p_ttl ELSE s.expires_at END,
         seen_at = statement_timestamp(),
-        parked = CASE WHEN p_sequence > s.sequence THEN p_parked ELSE s.parked END,
-        full_sinks = CASE WHEN p_sequence <= s.sequence THEN s.full_sinks WHEN p_parked = '{}' THEN '{}' ELSE ARRAY(
+        parked = CASE WHEN p_sequence <= s.sequence THEN s.parked ELSE ARRAY(
+            SELECT u.sink ->> 'name' FROM jsonb_array_elements(p_status) AS u (sink) WHERE u.sink ->> 'parked' IS NOT NULL) END,
+        full_sinks = CASE WHEN p_sequence <= s.sequence THEN s.full_sinks ELSE ARRAY(
             SELECT u.sink ->> 'name' FROM jsonb_array_elements(p_status) AS u (sink) WHERE u.sink ->> 'parked' = 'storageFull') END,
         sink_status = CASE WHEN p_sequence > s.sequence THEN p_status ELSE s.sink_status END,
         rate_bytes = CASE WHEN p_received > 0 THEN flowed(s.rate_bytes, s.rate_at, p_received) ELSE s.rate_bytes END,
@@ -83,7 +123,7 @@ BEGIN
             SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
         END IF;
         IF v_chunks IS NOT NULL THEN
-            SELECT r.count INTO repaired FROM return_leases_apart(v_chunks, v_epochs, false, p_first_chunk, p_deaths) AS r;
+            SELECT r.count INTO repaired FROM return_leases_apart(v_chunks, v_epochs, false, p_policy) AS r;
         END IF;
     END IF;
     SELECT array_agg(h.place::integer) INTO lost
@@ -94,7 +134,7 @@ END
 $$;
 
 -- Ends a session whose worker says that all its writes have stopped, and has removed its directories in sinks.
-CREATE FUNCTION close_session(p_session bigint, p_first_chunk bigint, p_deaths integer) RETURNS void
+CREATE FUNCTION close_session(p_session bigint, p_policy policy) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_chunks bigint[];
@@ -107,7 +147,7 @@ BEGIN
         SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
     END IF;
     IF v_chunks IS NOT NULL THEN
-        PERFORM return_leases_apart(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+        PERFORM return_leases_apart(v_chunks, v_epochs, false, p_policy);
     END IF;
 END
 $$;
@@ -128,8 +168,7 @@ $$;
 
 -- Ends expired sessions and takes back what they held, except for leases of groups whose own data raise an error (`stuck`). A session row that
 -- another sweeper has locked is left to it.
-CREATE FUNCTION sweep_sessions(p_limit integer, p_first_chunk bigint, p_deaths integer)
-RETURNS TABLE (sessions bigint, leases bigint, stuck text[])
+CREATE FUNCTION sweep_sessions(p_limit integer, p_policy policy) RETURNS TABLE (sessions bigint, leases bigint, stuck text[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -154,16 +193,14 @@ BEGIN
         SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
     END IF;
     IF v_chunks IS NOT NULL THEN
-        SELECT r.count, r.stuck INTO leases, stuck FROM return_leases_apart(v_chunks, v_epochs, true, p_first_chunk, p_deaths, v_killed) AS r;
+        SELECT r.count, r.stuck INTO leases, stuck FROM return_leases_apart(v_chunks, v_epochs, true, p_policy, v_killed) AS r;
     END IF;
     RETURN NEXT;
 END
 $$;
 
 -- A heartbeat proves that a process lives, not that a transfer moves: leases without progress for p_stall are taken back too.
-CREATE FUNCTION sweep_stalled(
-    p_stall interval, p_limit integer, p_first_chunk bigint, p_deaths integer, OUT leases bigint, OUT stuck text[]
-)
+CREATE FUNCTION sweep_stalled(p_stall interval, p_limit integer, p_policy policy, OUT leases bigint, OUT stuck text[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -180,7 +217,7 @@ BEGIN
     IF v_chunks IS NULL THEN RETURN; END IF;
     SELECT * INTO v_chunks, v_epochs FROM lock_leases(v_chunks, v_epochs);
     IF v_chunks IS NULL THEN RETURN; END IF;
-    SELECT r.count, r.stuck INTO leases, stuck FROM return_leases_apart(v_chunks, v_epochs, true, p_first_chunk, p_deaths) AS r;
+    SELECT r.count, r.stuck INTO leases, stuck FROM return_leases_apart(v_chunks, v_epochs, true, p_policy) AS r;
 END
 $$;
 
@@ -190,7 +227,7 @@ $$;
 -- The chunk goes to another worker, and to another source if that may serve it. It is moved three times at the most, so that it does not go round for
 -- ever if every place is slow. Later writes of its holder reach no file: the task is fenced (I8). Streams stay, since they can't be resumed in the
 -- middle, and so do leases that bring all of a file which may be served once (row 22). Returns how many there were.
-CREATE FUNCTION sweep_slow(p_age interval, p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
+CREATE FUNCTION sweep_slow(p_age interval, p_limit integer, p_policy policy) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_chunks bigint[];
@@ -239,7 +276,7 @@ BEGIN
     IF v_chunks IS NULL THEN RETURN 0; END IF;
     UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = ANY (v_chunks) AND t.id = l.task_id;
     PERFORM hold_out_leases(v_chunks, v_epochs);
-    PERFORM return_leases_apart(v_chunks, v_epochs, false, p_first_chunk, p_deaths);
+    PERFORM return_leases_apart(v_chunks, v_epochs, false, p_policy);
     UPDATE ready_chunks c
     SET moves = c.moves + 1, source = coalesce(n.ordinal, c.source), origin_id = coalesce(n.origin_id, c.origin_id)
     FROM ready_chunks r

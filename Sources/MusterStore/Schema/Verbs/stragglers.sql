@@ -1,13 +1,11 @@
 -- How idle sessions help slow ones, so that the end of a group does not wait for one chunk (adr/0012).
 
 -- Has idle sessions help stragglers, the worst first: asks holders to shrink, or takes chunks back from silent holders. The next claim grants
--- what becomes ready. p_unit is the granularity of shortened chunks and p_minimum the least that is given away, in bytes. Returns a row for each
--- session that is asked, and one for each chunk that is taken back.
+-- what becomes ready. Returns a row for each session that is asked, and one for each chunk that is taken back.
 --
 -- Called with sessions that a claim has left with room. The locks come first, then the reads that decide: see `share_leases`.
 CREATE FUNCTION help_stragglers(
-    p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_origin_cap integer, p_session_cap integer,
-    p_fleet_rate bigint, p_unit bigint, p_minimum bigint, p_first_chunk bigint, p_deaths integer
+    p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_policy policy
 ) RETURNS TABLE (asked bigint, taken bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
@@ -25,7 +23,7 @@ BEGIN
     SELECT array_agg(DISTINCT sink) INTO v_sinks FROM sessions s, unnest(s.sinks) AS sink
     WHERE s.id = ANY (p_sessions) AND sink <> ALL (s.parked);
     SELECT array_agg(s.chunk_id), array_agg(s.group_id), array_agg(s.origin_id) INTO v_chunks, v_groups, v_origins FROM (
-        SELECT chunk_id, group_id, origin_id FROM stragglers(v_sinks, p_fleet_rate, p_minimum, NULL)
+        SELECT chunk_id, group_id, origin_id FROM stragglers(v_sinks, p_policy, NULL)
         ORDER BY needs DESC, chunk_id LIMIT 64
     ) AS s;
     IF v_chunks IS NULL THEN RETURN; END IF;
@@ -34,28 +32,28 @@ BEGIN
     PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
     PERFORM o.id FROM origins o WHERE o.id = ANY (v_origins) ORDER BY o.id FOR NO KEY UPDATE;
     v_groups := lock_free_groups(v_groups);
-    v_slots := idle_slots(p_sessions, p_sequences, p_rooms, p_session_cap);
+    v_slots := idle_slots(p_sessions, p_sequences, p_rooms, p_policy.session_cap);
     SELECT coalesce(cardinality(v_slots), 0) - count(*) INTO v_left FROM leases l
     WHERE l.shrink_to < l.last AND l.shrink_asked_at > statement_timestamp() - interval '5 s';
 
     -- 3. The worst first, read again after the locks.
     FOR v_row IN
-        SELECT s.*, l.epoch FROM stragglers(v_sinks, p_fleet_rate, p_minimum, v_chunks) AS s
+        SELECT s.*, l.epoch FROM stragglers(v_sinks, p_policy, v_chunks) AS s
         JOIN leases l ON l.chunk_id = s.chunk_id
         WHERE s.group_id = ANY (v_groups) AND s.origin_id = ANY (v_origins)
         ORDER BY s.needs DESC, s.chunk_id
     LOOP
         EXIT WHEN v_left <= 0;
         -- The connection of a chunk that is taken back may be in use until its holder has said that it has let go.
-        CONTINUE WHEN NOT has_room_for_helper(v_row.group_id, v_row.origin_id, p_origin_cap);
+        CONTINUE WHEN NOT has_room_for_helper(v_row.group_id, v_row.origin_id, p_policy.origin_cap);
         v_usable := helper_slots(v_slots, v_row.sink, v_row.session_id);
         CONTINUE WHEN v_usable = '{}';
         asked := CASE WHEN v_row.remedy = 'shrink' THEN v_row.session_id END;
         taken := CASE WHEN v_row.remedy = 'take' THEN v_row.chunk_id END;
         IF taken IS NULL THEN
-            PERFORM ask_to_shrink(v_row.chunk_id, v_row.place, v_row.speed, v_row.typical, p_unit, p_minimum, v_left);
+            PERFORM ask_to_shrink(v_row.chunk_id, v_row.place, v_row.speed, v_row.typical, p_policy, v_left);
         ELSE
-            PERFORM take_from_silent(v_row.chunk_id, v_row.epoch, p_first_chunk, p_deaths);
+            PERFORM take_from_silent(v_row.chunk_id, v_row.epoch, p_policy);
         END IF;
         v_slots := without_slots(v_slots, v_usable[:1]);
         v_left := v_left - 1;
@@ -104,18 +102,18 @@ BEGIN
 END
 $$;
 
--- p_bytes, or what a lease brings in p_seconds if that is less, in steps of 64 KiB from 1 MiB on, the least that a chunk may be set to. Where a connection is slow, chunks are small: a
--- file would come by fewer connections than there are otherwise.
+-- p_bytes, or what a lease brings in p_seconds if that is less, in steps of 64 KiB from 1 MiB on, the least that a chunk may be set to. Where a
+-- connection is slow, chunks are small: a file would come by fewer connections than there are otherwise.
 CREATE FUNCTION at_most(p_bytes bigint, p_speed double precision, p_seconds integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT least(p_bytes, greatest(1048576, (p_speed * p_seconds)::bigint / 65536 * 65536))
 $$;
 
--- The least that is cut off a chunk: p_minimum, or what the connection brings in three seconds, but 256 KiB at least. The end of a slow chunk may hold
+-- The least that is cut off a chunk: p_minimum, or what the connection brings in three seconds, but 64 KiB at least. The end of a slow chunk may hold
 -- up a group for minutes, so that little is worth another request.
 CREATE FUNCTION least_tail(p_minimum bigint, p_speed double precision) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT least(p_minimum, greatest(262144, (p_speed * 3)::bigint / 65536 * 65536))
+    SELECT least(p_minimum, greatest(65536, (p_speed * 3)::bigint / 65536 * 65536))
 $$;
 
 -- The size of the chunks into which a lease is divided that brings all of a file: ten seconds of its speed, or less if there are more idle places, so
@@ -126,15 +124,15 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- Asks the holder of a chunk to end it where it and a helper of typical speed would be through at the same time. A lease that brings all of a file is
--- to end with the tile (`tile_of`) that it is in; p_places are idle. A holder that needs more than 8 s for p_unit goes by a sixteenth of that, since
--- the others wait for what it keeps.
+-- to end with the tile (`tile_of`) that it is in; p_places are idle. A holder that needs more than 8 s for `shrink_unit` goes by a sixteenth of it,
+-- since the others wait for what it keeps.
 CREATE FUNCTION ask_to_shrink(
-    p_chunk bigint, p_place bigint, p_speed double precision, p_typical double precision, p_unit bigint, p_minimum bigint, p_places integer
+    p_chunk bigint, p_place bigint, p_speed double precision, p_typical double precision, p_policy policy, p_places integer
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_unit bigint := CASE WHEN p_speed * 8 < p_unit THEN greatest(1, p_unit / 16) ELSE p_unit END;
-    v_minimum bigint := least_tail(p_minimum, p_speed);
+    v_unit bigint := CASE WHEN p_speed * 8 < p_policy.shrink_unit THEN greatest(1, p_policy.shrink_unit / 16) ELSE p_policy.shrink_unit END;
+    v_minimum bigint := least_tail(p_policy.minimum_shrink, p_speed);
 BEGIN
     UPDATE leases l
     SET tile = CASE WHEN l.tile IS NOT NULL THEN tile_of(l, p_place, p_speed, p_places) END,
@@ -148,12 +146,12 @@ END
 $$;
 
 -- Takes a chunk back from a silent holder. The bytes since its last report are wasted (I16). Its later writes reach no file (I8).
-CREATE FUNCTION take_from_silent(p_chunk bigint, p_epoch bigint, p_first_chunk bigint, p_deaths integer) RETURNS void
+CREATE FUNCTION take_from_silent(p_chunk bigint, p_epoch bigint, p_policy policy) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = p_chunk AND t.id = l.task_id;
     PERFORM hold_out_leases(ARRAY[p_chunk], ARRAY[p_epoch]);
-    PERFORM return_leases(ARRAY[p_chunk], ARRAY[p_epoch], false, p_first_chunk, p_deaths);
+    PERFORM return_leases(ARRAY[p_chunk], ARRAY[p_epoch], false, p_policy);
     UPDATE ready_chunks c SET moves = c.moves + 1 WHERE c.id = p_chunk;
 END
 $$;
@@ -166,24 +164,23 @@ $$;
 --
 -- Help is worth it if it saves two seconds and a third of the time that the lease still needs; a new connection costs a second. A lease that brings
 -- all of a file is divided, if its origin serves another request, unless it is through in a second: bytes in flight are lost. If a byte budget sets
--- the pace, the lease also has to be slower than others: more connections bring nothing there. A lease under which nothing has come for ten
--- seconds gives all of its rest away (`speed` is 0).
-CREATE FUNCTION stragglers(
-    p_sinks text[], p_fleet_rate bigint, p_minimum bigint, p_chunks bigint[]
-) RETURNS TABLE (
+-- the pace, the lease also has to be slower than others: more connections bring nothing there. A lease under which nothing has come for five
+-- seconds keeps a small rest: the bytes in flight would be lost, and it may come at once.
+CREATE FUNCTION stragglers(p_sinks text[], p_policy policy, p_chunks bigint[]) RETURNS TABLE (
     chunk_id bigint, session_id bigint, group_id bigint, origin_id bigint, sink text, place bigint, speed double precision,
     typical double precision, needs double precision, remedy text
 )
 LANGUAGE sql STABLE AS $$
-    SELECT s.chunk_id, s.session_id, s.group_id, s.origin_id, s.sink, s.place, s.pace, s.typical, s.needs, s.remedy
+    SELECT s.chunk_id, s.session_id, s.group_id, s.origin_id, s.sink, s.place, s.speed, s.typical, s.needs, s.remedy
     FROM (
-        SELECT l.chunk_id, l.session_id, l.group_id, l.origin_id, l.sink, p.place, n.pace, p.typical, p.needs,
+        SELECT l.chunk_id, l.session_id, l.group_id, l.origin_id, l.sink, p.place, p.speed, p.typical, p.needs,
             CASE
                 WHEN l.tile IS NOT NULL THEN CASE WHEN l.shrink_to IS NULL AND p.needs > 1 AND l.last - p.place > at_most(l.tile, p.speed, 4)
                     AND (l.shrink_asked_at IS NULL
                         OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
                     THEN 'shrink' END
-                WHEN l.last - p.place >= 2 * least_tail(p_minimum, n.pace) AND l.shrink_to IS NULL
+                WHEN l.last - p.place >= 2 * CASE WHEN p.silence < 5 THEN least_tail(p_policy.minimum_shrink, p.speed) ELSE p_policy.minimum_shrink END
+                    AND l.shrink_to IS NULL
                     AND (l.shrink_asked_at IS NULL
                         OR l.shrink_asked_at < statement_timestamp() - interval '3 s' * power(2, least(l.shrink_asks, 10)))
                     AND p.needs - ((l.last - p.place) / (p.speed + p.typical) + 1) >= greatest(2, p.needs / 3)
@@ -200,7 +197,6 @@ LANGUAGE sql STABLE AS $$
         JOIN origins o ON o.id = l.origin_id
         LEFT JOIN sessions h ON h.id = l.session_id
         CROSS JOIN LATERAL lease_pace(l, g) AS p
-        CROSS JOIN LATERAL (SELECT CASE WHEN p.silence < 10 OR l.tile IS NOT NULL THEN p.speed ELSE 0 END AS pace) AS n
         WHERE l.kind = 'fetch' AND l.last > l.durable AND l.sink = ANY (p_sinks)
             AND (p_chunks IS NULL OR l.chunk_id = ANY (p_chunks))
             -- The first report takes some seconds.
@@ -211,7 +207,7 @@ LANGUAGE sql STABLE AS $$
             AND g.state IN ('open', 'sealed') AND group_may_run(g)
             AND is_awake(o)
             AND (p.speed < p.typical * 2 / 3
-                OR p_fleet_rate IS NULL AND o.bytes_per_second IS NULL AND g.bytes_per_second IS NULL AND g.timetable IS NULL)
+                OR p_policy.fleet_rate IS NULL AND o.bytes_per_second IS NULL AND g.bytes_per_second IS NULL AND g.timetable IS NULL)
             -- An idle session first takes chunks that no session has begun.
             AND NOT EXISTS (
                 SELECT 1 FROM ready_chunks c WHERE c.group_id = l.group_id AND c.origin_id = l.origin_id AND c.status = 'ready')

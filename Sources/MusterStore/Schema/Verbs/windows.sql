@@ -80,7 +80,7 @@ $$;
 -- Takes back the fetches of groups that may not run any more, since their window has closed or they were told to wait for other groups: durable bytes
 -- are kept, and no try is counted. Complete files are still put in place. Later writes of the holders reach no file (I8). Groups that another
 -- transaction has locked are left for the next round. Returns how many leases there were.
-CREATE FUNCTION recall_leases(p_limit integer, p_first_chunk bigint, p_deaths integer) RETURNS bigint
+CREATE FUNCTION recall_leases(p_limit integer, p_policy policy) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_groups bigint[];
@@ -104,6 +104,6 @@ BEGIN
     IF v_chunks IS NULL THEN RETURN 0; END IF;
     UPDATE tasks t SET fenced = true FROM leases l WHERE l.chunk_id = ANY (v_chunks) AND l.kind NOT IN ('resolve', 'trial') AND t.id = l.task_id;
     PERFORM hold_out_leases(v_chunks, v_epochs);
-    RETURN (return_leases_apart(v_chunks, v_epochs, false, p_first_chunk, p_deaths)).count;
+    RETURN (return_leases_apart(v_chunks, v_epochs, false, p_policy)).count;
 END
 $$;
