@@ -75,7 +75,7 @@ struct SinkRefusalAPITests {
         }
     }
 
-    /// A restarted worker waits for its own former session, which nobody can end by name.
+    /// A restarted worker waits for its own former session, which no user can end by name.
     @Test func aWorkerThatWaitsForASessionOfItsOwnNameIsNotToldToEndItself() async throws {
         try await RunningCoordinator.with { coordinator in
             let client = coordinator.client

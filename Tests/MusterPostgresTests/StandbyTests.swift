@@ -11,14 +11,18 @@ import Testing
         let admin: PostgresConnection
         let pool: PostgresPool
 
-        static func run(_ body: (Scene) async throws -> Void) async throws {
+        static func run(
+            unansweredLimit: Duration = .seconds(60), _ body: (Scene) async throws -> Void
+        ) async throws {
             let cluster = try TestCluster()
             defer { cluster.stop() }
             var configuration = try await cluster.schema()
             configuration.defaultTimeout = .milliseconds(500)
+            var limits = PostgresPool.Limits(maximumConnections: 2)
+            limits.unansweredLimit = unansweredLimit
             let scene = Scene(
                 cluster: cluster, admin: try await PostgresConnection.open(try await cluster.schema()),
-                pool: PostgresPool(configuration, limits: .init(maximumConnections: 2)))
+                pool: PostgresPool(configuration, limits: limits))
             try await scene.pool.query("CREATE TABLE rows (n integer)")
             try await scene.set(standby: "nobody")
             try await scene.waitForEffect(configuration)
@@ -64,7 +68,7 @@ import Testing
             }
             let failed = try #require(error as? PostgresError)
             #expect(failed.outcomeUnknown && failed.isUnavailable && !failed.lostAnswer)
-            // Nobody sees what a failover may lose.
+            // No reader sees what a failover may lose.
             #expect(try await scene.waitingBackends().count == 1)
             #expect(try await scene.pool.query("SELECT n FROM rows WHERE n = 1").isEmpty)
             #expect(scene.pool.connectionCount == 2, "the connection that waits counts")
@@ -72,6 +76,20 @@ import Testing
             try await scene.set(standby: "")
             while try await scene.pool.query("SELECT n FROM rows WHERE n = 1").isEmpty {}
             #expect(try await scene.waitingBackends().isEmpty)
+        }
+    }
+
+    /// The limit is over, or the pool is shut down: the connection is closed, and the commit waits on.
+    @Test(arguments: [true, false])
+    func closedConnectionEndsNoCommitThatWaitsForAStandby(byShutdown: Bool) async throws {
+        try await Scene.run(unansweredLimit: byShutdown ? .seconds(3_600) : .zero) { scene in
+            let error = await failure { try await scene.pool.query("INSERT INTO rows VALUES (1)") }
+            #expect((error as? PostgresError)?.outcomeUnknown == true)
+            if byShutdown { await scene.pool.shutdown() }
+            while scene.pool.connectionCount > 0 { await Task.yield() }
+            #expect(try await scene.waitingBackends().count == 1)
+            try await scene.set(standby: "")
+            while try await !scene.waitingBackends().isEmpty {}
         }
     }
 

@@ -13,7 +13,7 @@ extension PostgresPool {
 
     /// Takes a connection back once its last statement is answered, so that commits that wait for a standby do not take one
     /// connection of the server after the other. After `unansweredLimit`, and when the pool is shut down, the connection is
-    /// closed, which ends no commit.
+    /// closed, which ends no commit. The connection counts as lent meanwhile, so that `shutdown` waits for this task.
     private func settle(_ loan: Loan) {
         let end = timing.now() + limits.unansweredLimit
         Task {

@@ -141,38 +141,4 @@ import Testing
             #expect(asked == [0, 1, 0, 1, 0, 0, 0])
         }
     }
-
-    /// Another chunk may still be leased there: it goes to the other source too.
-    @Test func chunksOfAMirrorThatIsGivenUpGoToTheOthers() async throws {
-        var policy = StoreFixture.smallPolicy
-        policy.attempts = 5
-        policy.unreachedAttempts = 1
-        policy.connectionsPerOrigin = 100
-        try await StoreFixture.run(policy: policy) { fixture in
-            try await fixture.makeGroup("g", [Wanted("t", origins: ["well", "closed"])], isSealed: true)
-            var worker = try await fixture.makeWorker()
-            let first = try #require(try await worker.claim().first)
-            try await worker.learn(first, size: 1_100)
-            try await worker.done(first)
-            let leases = try await worker.claim(100).filter { $0.source == 1 }
-            try #require(leases.count > 1, "both sources bring some of the chunks")
-            func fail(_ lease: GrantedLease) async throws {
-                let isClosed = lease.source == 1
-                try await worker.fail(
-                    lease, isClosed ? .network : .httpStatus(500), status: isClosed ? nil : 500, isUnreached: isClosed,
-                    isUnanswered: isClosed, random: 0)
-                try await fixture.passBackoffs()
-            }
-            var lease = leases[0]
-            for _ in 0..<3 {
-                try await fail(lease)
-                lease = try #require(try await worker.claim(100).first { $0.start == leases[0].start })
-            }
-            #expect(lease.source == 0, "the other one is given up")
-            try await fail(leases[1])
-            try await fixture.check()
-            #expect(try await fixture.store.task("t", of: "g").state != .failed)
-            #expect(try await worker.claim(100).allSatisfy { $0.source == 0 })
-        }
-    }
 }

@@ -212,7 +212,7 @@ struct StragglerHistory {
         var broken = try await Invariants.check(fixture)
         broken += try await fixture.values(
             """
-            SELECT 'I8: task ' || t.key || ' is not fenced, and somebody may be writing still'
+            SELECT 'I8: task ' || t.key || ' is not fenced, and a session may still be writing'
             FROM holdouts h JOIN tasks t ON t.id = h.task_id WHERE NOT t.fenced
             """)
         let bytes = try await fixture.groups()[0].bytesDone

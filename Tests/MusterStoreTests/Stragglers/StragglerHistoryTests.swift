@@ -42,13 +42,13 @@ import Testing
 
     static let breakages = [
         Breakage(
-            "a tail is given to nobody (I3)", in: "cut_lease", at: .shrunk, "s.ordinal = l.source;",
+            "a tail is lost (I3)", in: "cut_lease", at: .shrunk, "s.ordinal = l.source;",
             "s.ordinal = l.source AND false;"),
         Breakage(
             "a chunk ends before what is durable (I4)", in: "report_shrunk", at: .shrunkTooFar,
             "OR p_end < l.durable", ""),
         Breakage(
-            "nobody is fenced when a chunk is taken over (I8)", in: "take_from_silent", at: .taken,
+            "there is no fence when a chunk is taken over (I8)", in: "take_from_silent", at: .taken,
             "SET fenced = true", "SET fenced = t.fenced"),
         Breakage(
             "what others have brought goes back (I4)", in: "spare_chunk", at: .kept, "OR l.durable > l.first", ""),
