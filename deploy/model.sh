@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the formal models of how a path is fenced (docs/adr/0017) and of how connections keep to their number (docs/adr/0024): spin accepts each
-# design, and rejects what leaves one thing out.
+# Checks the formal models of how a path is fenced (docs/adr/0017), how connections keep to their number (docs/adr/0024), how chunks are leased
+# (docs/protocol.md) and how groups complete: spin accepts each design, and rejects what leaves one thing out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . deploy/common.sh
@@ -42,3 +42,9 @@ for pid in "${pids[@]}"; do wait "$pid"; done
 rejects path NO_REVOKE NO_RMDIR FROM_PARTS BY_NAME EARLY LATE_BEGIN NO_WAIT EMPTY_DELETES OWN_PURGE SHARED_PARTS ALWAYS_OWN NO_LATE LATE_IF_HELD
 holds lanes
 rejects lanes FREE_AT_RECALL LATE_GRANTS SAYS_LEASES OLD_SYNCS NO_CAP_LOCK EARLY_END
+holds lease
+holds lease -DSHRINKS
+rejects lease NO_EPOCH SAME_EPOCH FROM_ANSWER NO_GATE EARLY BACKWARDS NO_FENCE REPAIRS_ALL LATE_ANSWERS CUTS_ALONE ASKED_END WRITES_ON
+holds completion
+holds completion -DLOG
+rejects completion NO_LOCK UNSEALED AGAIN ONE_GENERATION ADDS_LATE ANY_TASK NO_TEST BY_SERIAL FREE_LOG EARLY_SERIAL
