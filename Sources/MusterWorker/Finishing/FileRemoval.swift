@@ -79,6 +79,8 @@ struct FileRemoval {
     func synchronize() throws(StorageError) {
         do {
             for directory in touched.values { try directory.descriptor.synchronize() }
+            // Otherwise a file that was set aside may come back with a loss of power, when no purge asks for it any more.
+            if !touched.isEmpty { try own.descriptor.synchronize() }
         } catch {
             throw error.inSink("syncing directories that files were deleted from")
         }
@@ -142,7 +144,7 @@ struct FileRemoval {
             switch error.number {
             case ENOENT: try own.refuseIfRemoved()
             // The kernel compares the mounts before it checks for write access.
-            case EXDEV where try place.directory.descriptor.isReadOnly(): throw SystemError(EROFS)
+            case EXDEV where try place.directory.descriptor.space().isReadOnly: throw SystemError(EROFS)
             // Replacing is safe: only this session uses the name.
             case EINVAL, ENOSYS, EOPNOTSUPP: try place.directory.move(place.name, to: aside, in: own, .replacing)
             default: throw error

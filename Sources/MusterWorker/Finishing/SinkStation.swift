@@ -28,6 +28,7 @@ final class SinkStation: Sendable {
     private let path: String
     private let identity: SinkConfiguration.Identity
     private let directories: Int
+    private let system: any FileSystem
     private let gate: TrustGate
     private let state = Mutex(State())
 
@@ -49,11 +50,18 @@ final class SinkStation: Sendable {
     }
 
     private let found = Mutex<String?>(nil)
+    private let seen = Mutex<SinkTrouble?>(nil)
     /// The mark that a new directory would get.
     private let fresh = SinkDirectory.freshMark()
 
     /// The mark in the sink's directory; `nil` as long as it could not be read.
     var mark: String? { found.withLock { $0 } }
+
+    /// Whether a session can begin here only once the coordinator has been told which directory the sink is.
+    var needsMark: Bool { identity != .holdsDatabase }
+
+    /// The trouble that the last check has found; `nil` if there was none.
+    var trouble: SinkTrouble? { seen.withLock { $0 } }
 
     /// How long a new session waits for a sink before the sink counts as in trouble.
     private static let patience: Duration = .seconds(2)
@@ -72,20 +80,26 @@ final class SinkStation: Sendable {
 
     /// A station for a sink that was not probed yet. Throws when the system has no threads for it.
     ///
-    /// - Parameter directories: how many directories a batch may hold open.
+    /// - Parameters:
+    ///   - directories: how many directories a batch may hold open.
+    ///   - system: what makes the calls.
+    ///   - carrier: what the threads are.
     init(
         _ configuration: SinkConfiguration, gate: TrustGate,
-        directories: Int = DescriptorLimit.directories(of: DescriptorLimit.current)
+        directories: Int = DescriptorLimit.directories(of: DescriptorLimit.current),
+        on system: any FileSystem = Kernel(),
+        carrier: BlockingPool.Carrier = .threads
     ) throws(BlockingPool.Refusal) {
         name = configuration.name
         path = configuration.path
         identity = configuration.identity
         self.gate = gate
         self.directories = directories
-        pool = try BlockingPool(threads: 4)
+        self.system = system
+        pool = try BlockingPool(threads: 4, carrier: carrier)
         // Long verifications must not hold up the syncs of running transfers.
-        finalizing = try BlockingPool(threads: 2)
-        hashing = try BlockingPool(threads: CoreBudget.shared.helpers)
+        finalizing = try BlockingPool(threads: 2, carrier: carrier)
+        hashing = try BlockingPool(threads: CoreBudget.shared.helpers, carrier: carrier)
     }
 
     /// The equipment of the current session; `nil` until that has begun here. A job takes it once, when it is created:
@@ -130,8 +144,8 @@ final class SinkStation: Sendable {
     /// not answer soon counts as in trouble and delays nothing else.
     ///
     /// - Parameters:
-    ///   - mark: the mark of the sink's directory, if the coordinator knows it; the session begins in no other directory
-    ///     (adr/0034).
+    ///   - mark: the mark of the sink's directory; the session begins in no other directory (adr/0034). `nil` only where
+    ///     the sink needs none (`needsMark`).
     ///   - late: called with a result that comes too late, unless there is another session by then; the sink need not
     ///     wait for the next probe.
     func begin(
@@ -165,7 +179,7 @@ final class SinkStation: Sendable {
                 return nil
             }
             group.addTask {
-                try? await Task.sleep(for: Self.patience)
+                try? await MonotonicClock.sleep(for: Self.patience)
                 return nil
             }
             defer { group.cancelAll() }
@@ -190,12 +204,18 @@ final class SinkStation: Sendable {
     }
 
     private func probeNow() -> ProbeResult {
+        let result = check()
+        seen.withLock { $0 = if case .trouble(let trouble) = result { trouble } else { nil } }
+        return result
+    }
+
+    private func check() -> ProbeResult {
         // Other calls may still return while one hangs, so a probe would prove nothing.
         if hangsSince != nil { return .trouble(Self.hang) }
         do throws(StorageError) {
             let now = state.withLock { $0 }
             guard let session = now.session else {
-                let free = try SinkDirectory.look(at: path)
+                let free = try SinkDirectory.look(at: path, on: system)
                 try findMark()
                 return .well(freeBytes: free)
             }
@@ -203,21 +223,15 @@ final class SinkStation: Sendable {
                 try known.directory.probe()
                 return .well(freeBytes: try? known.directory.freeBytes())
             }
-            if now.mark == nil, identity != .holdsDatabase {
-                // The coordinator learns of the directory when the next session is opened.
-                try findMark()
-                guard self.mark != nil else { throw SinkDirectory.damaged(name, path, nil) }
-                return .sessionEnded
-            }
             if let wanted = now.mark, identity == .replaced, wanted == fresh,
-                try SinkDirectory.knownMark(at: path) == nil
+                try SinkDirectory.knownMark(at: path, on: system) == nil
             {
                 // The coordinator has accepted the directory as the sink's.
-                try SinkDirectory.write(wanted, at: path)
+                try SinkDirectory.write(wanted, at: path, on: system)
             }
             let directory = try SinkDirectory(
                 name: name, path: path, session: session, mark: now.mark,
-                kept: identity.keptBytes, directories: directories)
+                kept: identity.keptBytes, directories: directories, on: system)
             open(directory)
             let free = try? directory.freeBytes()
             // The session has begun and can delete files. If space is short, a probe shows whether it can also write.
@@ -233,9 +247,9 @@ final class SinkStation: Sendable {
         let mark: String? =
             switch identity {
             case .holdsDatabase: nil
-            case .remembered: try SinkDirectory.mark(at: path)
+            case .remembered: try SinkDirectory.mark(at: path, on: system)
             // Nothing is written before the coordinator agrees.
-            case .replaced: try SinkDirectory.knownMark(at: path) ?? fresh
+            case .replaced: try SinkDirectory.knownMark(at: path, on: system) ?? fresh
             }
         found.withLock { $0 = mark }
     }

@@ -18,6 +18,15 @@ final class BlockingPool: Sendable {
         case outOfResources(Int32)
     }
 
+    /// What carries the work of a pool.
+    enum Carrier: Sendable {
+        /// Threads of the pool's own.
+        case threads
+        /// A function that calls what it is given once, soon, and never two calls at a time: the simulation has one thread for everything
+        /// (adr/0050).
+        case turns(@Sendable (@escaping @Sendable () -> Void) -> Void)
+    }
+
     /// The current work of one thread.
     private final class Turn: Sendable {
         /// The start of the thread's current call, in nanoseconds of the monotonic clock; `.max` while it has no work.
@@ -54,7 +63,13 @@ final class BlockingPool: Sendable {
     }
 
     private let state = Mutex(State())
-    private let bell: EventDescriptor
+    /// How a thread that waits is woken.
+    private enum Bell {
+        case descriptor(EventDescriptor)
+        case turns(@Sendable (@escaping @Sendable () -> Void) -> Void)
+    }
+
+    private let bell: Bell
     private let places: Int
 
     /// Starts the threads.
@@ -62,10 +77,16 @@ final class BlockingPool: Sendable {
     /// - Parameters:
     ///   - threads: how many; at least 1.
     ///   - places: how much work may wait for a thread; more is refused.
-    init(threads: Int = 4, places: Int = 8_192) throws(Refusal) {
+    ///   - carrier: what the threads are.
+    init(threads: Int = 4, places: Int = 8_192, carrier: Carrier = .threads) throws(Refusal) {
         self.places = places
+        if case .turns(let turns) = carrier {
+            bell = .turns(turns)
+            state.withLock { ($0.living, $0.idle) = (max(1, threads), max(1, threads)) }
+            return
+        }
         do {
-            bell = try EventDescriptor(.semaphore)
+            bell = .descriptor(try EventDescriptor(.semaphore))
         } catch {
             throw .outOfResources(error.rawValue)
         }
@@ -119,8 +140,15 @@ final class BlockingPool: Sendable {
             state.idle -= 1
             return (nil, true)
         }
-        if isAwaited { bell.raise() }
+        if isAwaited { wake() }
         return refusal
+    }
+
+    private func wake() {
+        switch bell {
+        case .descriptor(let bell): bell.raise()
+        case .turns(let turns): turns { self.takeTurn() }
+        }
     }
 
     /// Takes no more work, finishes the queued work, and returns when every thread has ended.
@@ -148,7 +176,7 @@ final class BlockingPool: Sendable {
             defer { state.idle = 0 }
             return state.idle
         }
-        for _ in 0..<idle { bell.raise() }
+        for _ in 0..<idle { wake() }
     }
 
     /// The start of the oldest running call, in nanoseconds of the monotonic clock; `nil` while no thread has work.
@@ -189,10 +217,36 @@ final class BlockingPool: Sendable {
                 turn.begin()
                 work()
                 turn.end()
-            } else if !isOver {
+            } else if !isOver, case .descriptor(let bell) = bell {
                 bell.take()
             }
         }
+        end(turn)
+    }
+
+    /// Does one piece of work, as a thread that was woken; then waits for its next turn, or ends.
+    private func takeTurn() {
+        let turn = Turn()
+        let (work, isOver): ((@Sendable () -> Void)?, Bool) = state.withLock { state in
+            if let work = state.next() {
+                state.turns.append(turn)
+                return (work, false)
+            }
+            if !state.stopped { state.idle += 1 }
+            return (nil, state.stopped)
+        }
+        if let work {
+            turn.begin()
+            work()
+            state.withLock { $0.turns.removeAll { $0 === turn } }
+            wake()
+        } else if isOver {
+            end(turn)
+        }
+    }
+
+    /// Ends a thread.
+    private func end(_ turn: Turn) {
         let waiting = state.withLock { state in
             state.turns.removeAll { $0 === turn }
             state.living -= 1

@@ -1,6 +1,4 @@
-import CLibisal
 import Glibc
-import MusterSystem
 
 /// The identity of a file, whatever its name: the device and the inode.
 struct FileIdentity: Hashable, Sendable {
@@ -74,68 +72,38 @@ struct FileStatus: Hashable, Sendable {
 
 /// Owns a file descriptor and closes it. Wraps every call on it that this module needs; errors are `SystemError`.
 final class Descriptor: Sendable {
+    /// Where it was opened.
+    let system: any FileSystem
     private let number: Int32
 
     /// Takes over a descriptor that no other code closes.
-    init(owning number: Int32) {
+    init(owning number: Int32, of system: any FileSystem = Kernel()) {
         self.number = number
+        self.system = system
     }
 
     deinit {
-        close(number)
-    }
-
-    /// Opens something. If the process or the system has no descriptor left, or only those that are for system
-    /// libraries, tries again for a second at the most: other descriptors are closed all the time. Blocks.
-    ///
-    /// - Parameters:
-    ///   - undo: called after a descriptor for system libraries was closed again.
-    ///   - limit: how many descriptors the process may have open.
-    static func patiently(
-        _ open: () -> Int32, undo: () -> Void = {}, limit: Int? = OpenDescriptors.limit
-    ) throws(SystemError) -> Int32 {
-        var waits = 50
-        while true {
-            let opened = open()
-            let number = OpenDescriptors.sparing(opened, limit: limit)
-            if number >= 0 { return number }
-            let error = SystemError.last
-            if opened >= 0 { undo() }
-            guard error.isLackOfDescriptors, waits > 0 else { throw error }
-            waits -= 1
-            usleep(20_000)
-        }
+        system.close(number)
     }
 
     /// Lets `body` use the descriptor's number, which it must not keep.
     func with<Value, Failure: Error>(_ body: (Int32) throws(Failure) -> Value) throws(Failure) -> Value {
-        BlockingPool.beat()
-        return try body(number)
+        try body(number)
     }
 
     /// The file's current status.
-    func status() throws(SystemError) -> FileStatus {
-        var status = stat()
-        guard fstat(number, &status) == 0 else { throw .last }
-        return FileStatus(status)
-    }
+    func status() throws(SystemError) -> FileStatus { try system.status(of: number) }
 
     /// Writes all of `bytes` at `offset`, also after short writes.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         var rest = bytes[...]
         var position = offset
         while !rest.isEmpty {
-            let piece = UnsafeRawBufferPointer(rebasing: rest)
-            let written = pwrite(number, piece.baseAddress, piece.count, Int(position))
-            if written > 0 {
-                rest = rest.dropFirst(written)
-                position += Int64(written)
-            } else if written == 0 {
-                // POSIX allows 0; without this check a device that accepts nothing would be asked forever.
-                throw SystemError(EIO)
-            } else if errno != EINTR {
-                throw .last
-            }
+            let written = try system.write(UnsafeRawBufferPointer(rebasing: rest), to: number, at: position)
+            // POSIX allows 0; without this check a device that accepts nothing would be asked forever.
+            guard written > 0 else { throw SystemError(EIO) }
+            rest = rest.dropFirst(written)
+            position += Int64(written)
         }
     }
 
@@ -153,108 +121,55 @@ final class Descriptor: Sendable {
         var count = 0
         while count < buffer.count {
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-            BlockingPool.beat()
-            let got = pread(number, piece.baseAddress, piece.count, Int(offset) + count)
-            if got > 0 {
-                count += got
-            } else if got == 0 {
-                break
-            } else if errno != EINTR {
-                throw .last
-            }
+            let got = try system.read(number, into: piece, at: offset + Int64(count))
+            if got == 0 { break }
+            count += got
         }
         return count
     }
 
     /// Sets the modification time to a whole second since 1970; it is durable after `synchronize()`.
     func setModificationTime(_ seconds: Int64) throws(SystemError) {
-        // UTIME_OMIT, a macro that Swift does not import, leaves the time of the last access as it is.
-        let unchanged = timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2)
-        let times = [unchanged, timespec(tv_sec: Int(seconds), tv_nsec: 0)]
-        guard futimens(number, times) == 0 else { throw .last }
+        try system.setModificationTime(seconds, of: number)
+    }
+
+    /// The value of an extended attribute. Throws ENODATA if there is none, and ERANGE if it has more than `limit` bytes.
+    func attribute(_ name: String, limit: Int) throws(SystemError) -> [UInt8] {
+        try system.attribute(name, of: number, limit: limit)
+    }
+
+    /// Sets an extended attribute, new or existing. Of the rest of the file only the time of its last change of status
+    /// (ctime) changes.
+    func setAttribute(_ name: String, to value: [UInt8]) throws(SystemError) {
+        try system.setAttribute(name, of: number, to: value)
     }
 
     /// Makes the content durable, with what is needed to read it back.
-    func synchronizeData() throws(SystemError) {
-        while fdatasync(number) != 0 {
-            guard errno == EINTR else { throw .last }
-        }
-    }
+    func synchronizeData() throws(SystemError) { try system.synchronize(number, .data) }
 
     /// Makes the content and the metadata durable; for a directory, its entries.
-    func synchronize() throws(SystemError) {
-        while fsync(number) != 0 {
-            guard errno == EINTR else { throw .last }
-        }
-    }
+    func synchronize() throws(SystemError) { try system.synchronize(number, .file) }
 
     /// Makes everything on the file system durable that was written before.
-    func synchronizeFileSystem() throws(SystemError) {
-        while muster_syncfs(number) != 0 {
-            guard errno == EINTR else { throw .last }
-        }
-    }
+    func synchronizeFileSystem() throws(SystemError) { try system.synchronize(number, .everything) }
 
     /// Reserves storage for the first `size` bytes without changing the file's size.
-    func reserve(_ size: Int64) throws(SystemError) {
-        while muster_fallocate(number, MUSTER_FALLOC_FL_KEEP_SIZE, 0, size) != 0 {
-            guard errno == EINTR else { throw .last }
-        }
-    }
+    func reserve(_ size: Int64) throws(SystemError) { try system.reserve(size, for: number) }
 
-    /// How many bytes an unprivileged process may still occupy on the file system, and how many it has in all.
-    func room() throws(SystemError) -> (free: Int64, whole: Int64) {
-        let space = try fileSystem()
-        let bytes = { (blocks: UInt64) -> Int64 in
-            let (bytes, overflow) = blocks.multipliedReportingOverflow(by: UInt64(space.f_frsize))
-            return overflow ? .max : Int64(clamping: bytes)
-        }
-        return (bytes(UInt64(space.f_bavail)), bytes(UInt64(space.f_blocks)))
-    }
-
-    /// Whether it is on a mount that can only be read.
-    func isReadOnly() throws(SystemError) -> Bool { try fileSystem().f_flag & UInt(ST_RDONLY) != 0 }
-
-    /// Whether the file system has an inode left for another file of an unprivileged process; `true` if it doesn't count inodes.
-    func hasInodes() throws(SystemError) -> Bool {
-        let space = try fileSystem()
-        return space.f_files == 0 || space.f_favail > 0
-    }
-
-    private func fileSystem() throws(SystemError) -> statvfs {
-        var space = statvfs()
-        while fstatvfs(number, &space) != 0 {
-            guard errno == EINTR else { throw .last }
-        }
-        return space
-    }
+    /// What the file system has left.
+    func space() throws(SystemError) -> FileSystemSpace { try system.space(of: number) }
 
     /// Clones all of this file's content into `other`, an empty file, without copying it; later writes to one don't
     /// change the other.
     ///
     /// - Returns: `false` if the file system can't clone.
-    func clone(to other: Descriptor) throws(SystemError) -> Bool {
-        while muster_clone(other.number, number) != 0 {
-            switch errno {
-            case EINTR: continue
-            case EOPNOTSUPP, ENOTTY, EINVAL, EXDEV, ENOSYS, EPERM, ETXTBSY: return false
-            default: throw .last
-            }
-        }
-        return true
-    }
+    func clone(to other: Descriptor) throws(SystemError) -> Bool { try system.clone(number, to: other.number) }
 
     /// Asks the system to copy up to `length` bytes at `offset` to the same place of `other`, without passing them
     /// through this process.
     ///
     /// - Returns: how many bytes it copied; 0 at the end of the file, and on file systems that wrongly report it.
     func copy(to other: Descriptor, at offset: Int64, length: Int) throws(SystemError) -> Int {
-        var from = offset
-        var to = offset
-        while true {
-            let copied = muster_copy_file_range(number, &from, other.number, &to, length, 0)
-            if copied >= 0 { return copied }
-            guard errno == EINTR else { throw .last }
-        }
+        try system.copy(number, to: other.number, at: offset, length: length)
     }
 }

@@ -1,4 +1,3 @@
-import CLibisal
 import Glibc
 
 /// Owns an open directory; everything below it is reached by single names relative to it, and no link is ever followed.
@@ -24,24 +23,25 @@ final class Directory: Sendable {
     }
 
     /// Opens the directory at `path`; links in `path` are the operator's own choice and are followed.
-    convenience init(path: String) throws(SystemError) {
-        let number = try Descriptor.patiently { Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        try self.init(Descriptor(owning: number))
+    convenience init(path: String, on system: any FileSystem = Kernel()) throws(SystemError) {
+        try self.init(Descriptor(owning: try system.openDirectory(at: path), of: system))
     }
 
     /// Opens the directory `name` in this one. Throws ENOTDIR for a link and for anything else that is no directory.
     func directory(_ name: String) throws(SystemError) -> Directory {
-        let number = try Descriptor.patiently {
-            descriptor.with { openat($0, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        }
-        return try Directory(Descriptor(owning: number))
+        let number = try call { system, number throws(SystemError) in try system.openDirectory(name, in: number) }
+        return try Directory(Descriptor(owning: number, of: descriptor.system))
     }
 
     /// Makes the directory `name`; returns whether it is new.
     func makeDirectory(_ name: String) throws(SystemError) -> Bool {
-        if descriptor.with({ mkdirat($0, name, 0o777) }) == 0 { return true }
-        guard errno == EEXIST else { throw making(.last) }
-        return false
+        do {
+            try call { system, number throws(SystemError) in try system.makeDirectory(name, in: number) }
+            return true
+        } catch {
+            guard error.number == EEXIST else { throw making(error) }
+            return false
+        }
     }
 
     /// What opening a file does if it is missing or there already.
@@ -56,26 +56,13 @@ final class Directory: Sendable {
 
     /// Opens the regular file `name`. A link is ELOOP; anything else that is no regular file is EINVAL.
     func file(_ name: String, creation: Creation) throws(SystemError) -> (descriptor: Descriptor, status: FileStatus) {
-        // O_NONBLOCK means nothing to a regular file, and keeps a pipe with this name from blocking us forever.
-        let common = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
-        let flags =
-            switch creation {
-            case .never: common | O_RDONLY
-            case .neverForWriting: common | O_RDWR
-            case .always: common | O_RDWR | O_CREAT | O_EXCL
-            }
         let number: Int32
         do {
-            number = try Descriptor.patiently {
-                descriptor.with { openat($0, name, flags, 0o644) }
-            } undo: {
-                // The next try makes the file once more.
-                if creation == .always { descriptor.with { _ = unlinkat($0, name, 0) } }
-            }
+            number = try call { system, number throws(SystemError) in try system.openFile(name, in: number, creation) }
         } catch {
             throw making(error)
         }
-        let opened = Descriptor(owning: number)
+        let opened = Descriptor(owning: number, of: descriptor.system)
         let status = try opened.status()
         guard status.kind == .file else { throw SystemError(EINVAL) }
         return (opened, status)
@@ -84,45 +71,46 @@ final class Directory: Sendable {
     /// Adds to the error of making an entry whether the file system is out of inodes.
     private func making(_ error: SystemError) -> SystemError {
         var error = error
-        error.isForInodes = error.isLackOfRoom && (try? descriptor.hasInodes()) == false
+        error.isForInodes = error.isLackOfRoom && (try? descriptor.space().hasInodes) == false
         return error
     }
 
     /// The status of `name`; `nil` if there is no such entry.
     func status(of name: String) throws(SystemError) -> FileStatus? {
-        var status = stat()
-        guard descriptor.with({ fstatat($0, name, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {
-            if errno == ENOENT { return nil }
-            throw .last
+        do {
+            return try call { system, number throws(SystemError) in try system.status(of: name, in: number) }
+        } catch {
+            guard error.number == ENOENT else { throw error }
+            return nil
         }
-        return FileStatus(status)
     }
 
     /// Whether nothing stands at `path` below it. A single call decides: `false` if it can't tell, or if there is a link
     /// on the way.
-    func isFree(_ path: String) -> Bool {
-        let number = descriptor.with { muster_open_unlinked($0, path) }
-        guard number < 0 else {
-            close(number)
-            return false
-        }
-        return errno == ENOENT
-    }
+    func isFree(_ path: String) -> Bool { call { system, number in system.isFree(path, in: number) } }
 
     /// Removes the file `name`; returns whether there was one.
     func remove(_ name: String) throws(SystemError) -> Bool {
-        if descriptor.with({ unlinkat($0, name, 0) }) == 0 { return true }
-        guard errno == ENOENT else { throw .last }
-        return false
+        do {
+            try call { system, number throws(SystemError) in try system.removeFile(name, in: number) }
+            return true
+        } catch {
+            guard error.number == ENOENT else { throw error }
+            return false
+        }
     }
 
     /// Removes the directory `name`; returns whether it is gone, `false` if it is not empty.
     func removeDirectory(_ name: String) throws(SystemError) -> Bool {
-        if descriptor.with({ unlinkat($0, name, AT_REMOVEDIR) }) == 0 { return true }
-        switch errno {
-        case ENOENT: return true
-        case ENOTEMPTY, EEXIST: return false
-        default: throw .last
+        do {
+            try call { system, number throws(SystemError) in try system.removeDirectory(name, in: number) }
+            return true
+        } catch {
+            switch error.number {
+            case ENOENT: return true
+            case ENOTEMPTY, EEXIST: return false
+            default: throw error
+            }
         }
     }
 
@@ -167,50 +155,36 @@ final class Directory: Sendable {
 
     /// Moves the file `name` to `newName` in `directory`.
     func move(_ name: String, to newName: String, in directory: Directory, _ move: Move) throws(SystemError) {
-        let (from, to) = (descriptor, directory.descriptor)
-        let result = from.with { from in
-            to.with { to in
-                switch move {
-                case .exclusive: muster_renameat2(from, name, to, newName, MUSTER_RENAME_NOREPLACE)
-                case .replacing: renameat(from, name, to, newName)
-                case .exchanging: muster_renameat2(from, name, to, newName, MUSTER_RENAME_EXCHANGE)
-                }
-            }
+        try call(with: directory) { system, from, to throws(SystemError) in
+            try system.move(name, in: from, to: newName, in: to, move)
         }
-        guard result == 0 else { throw .last }
     }
 
     /// Gives the file `name` a second name; EEXIST if that is taken.
     func link(_ name: String, to newName: String, in directory: Directory) throws(SystemError) {
-        let (from, to) = (descriptor, directory.descriptor)
-        guard from.with({ from in to.with { linkat(from, name, $0, newName, 0) } }) == 0 else { throw .last }
+        try call(with: directory) { system, from, to throws(SystemError) in
+            try system.link(name, in: from, to: newName, in: to)
+        }
     }
 
     /// Every name in the directory, but `.` and `..`, in no order.
     func names() throws(SystemError) -> [String] {
-        // A descriptor of its own, since reading moves the position of all users of a shared one.
-        let number = try Descriptor.patiently {
-            descriptor.with { openat($0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        }
-        guard let stream = fdopendir(number) else {
-            let error = SystemError.last
-            close(number)
-            throw error
-        }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while true {
-            errno = 0
-            guard let entry = readdir(stream) else {
-                guard errno == 0 else { throw .last }
-                return names
-            }
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { name in
-                name.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: entry.pointee.d_name)) {
-                    String(cString: $0)
-                }
-            }
-            if name != ".", name != ".." { names.append(name) }
+        try call { system, number throws(SystemError) in try system.names(in: number) }
+    }
+
+    /// Makes a call on the directory's descriptor.
+    private func call<Value, Failure: Error>(
+        _ body: (any FileSystem, Int32) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try descriptor.with { number throws(Failure) in try body(descriptor.system, number) }
+    }
+
+    /// Makes a call on the descriptors of this directory and another one.
+    private func call(
+        with other: Directory, _ body: (any FileSystem, Int32, Int32) throws(SystemError) -> Void
+    ) throws(SystemError) {
+        try call { system, from throws(SystemError) in
+            try other.call { _, to throws(SystemError) in try body(system, from, to) }
         }
     }
 }

@@ -7,7 +7,7 @@ public enum FileChecksum {
     /// - Returns: CRC32C of its content.
     /// - Throws: the error of opening or reading it; `CancellationError` if the task is cancelled.
     public static func crc32c(of path: String) async throws -> UInt32 {
-        let file = Descriptor(owning: try Descriptor.patiently { open(path, O_RDONLY | O_CLOEXEC) })
+        let file = Descriptor(owning: try Kernel.patiently { open(path, O_RDONLY | O_CLOEXEC) })
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: ContentReader.pieceBytes, alignment: 64)
         defer { buffer.deallocate() }
         var (checksum, offset) = (CRC32C.empty, Int64(0))

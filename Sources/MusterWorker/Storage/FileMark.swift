@@ -68,7 +68,10 @@ struct FileMark: Hashable, Sendable {
             version: version,
             isAdopted: fields.count == 6
         )
-        state = State(size: size, modified: modified)
+        let known = State(size: size, modified: modified)
+        // Refuses spellings such as "+1" or "007".
+        guard self.text(known) == text else { return nil }
+        state = known
     }
 
     /// `<installation>/<task>/<version>/<size>/<nanoseconds>`, followed by `/adopted` if it is adopted.

@@ -18,7 +18,7 @@ final class KeptRoom: Sendable {
 
     /// The bytes that files may still occupy, and the total bytes of the file system.
     func left(_ descriptor: Descriptor) throws(SystemError) -> (free: Int64, whole: Int64) {
-        let room = try descriptor.room()
+        let room = try descriptor.space()
         return (max(0, room.free - bytes), room.whole)
     }
 

@@ -10,8 +10,8 @@ extension SinkDirectory {
 
     /// The mark that tells the directory at `path` from all others, on every host: 128 random bits, written by the first
     /// worker that opens it. `nil` if the file holds something else. Blocks.
-    static func mark(at path: String) throws(StorageError) -> String? {
-        let root = try open(path)
+    static func mark(at path: String, on system: any FileSystem = Kernel()) throws(StorageError) -> String? {
+        let root = try open(path, on: system)
         do throws(SystemError) {
             if try root.makeDirectory(DestinationPath.reservedComponent) { try root.descriptor.synchronize() }
             let directory = try root.directory(DestinationPath.reservedComponent)
@@ -29,8 +29,10 @@ extension SinkDirectory {
     }
 
     /// The mark of the directory at `path`; `nil` if it has none. Nothing is written. Blocks.
-    static func knownMark(at path: String) throws(StorageError) -> String? {
-        let root = try open(path)
+    static func knownMark(
+        at path: String, on system: any FileSystem = Kernel()
+    ) throws(StorageError) -> String? {
+        let root = try open(path, on: system)
         do throws(SystemError) {
             return if case .known(let mark) = try found(in: root) { mark } else { nil }
         } catch {
@@ -39,8 +41,10 @@ extension SinkDirectory {
     }
 
     /// Writes a mark to the directory at `path`. A damaged mark is renamed first; a valid one stays. Blocks.
-    static func write(_ mark: String, at path: String) throws(StorageError) {
-        let root = try open(path)
+    static func write(
+        _ mark: String, at path: String, on system: any FileSystem = Kernel()
+    ) throws(StorageError) {
+        let root = try open(path, on: system)
         do throws(SystemError) {
             if try root.makeDirectory(DestinationPath.reservedComponent) { try root.descriptor.synchronize() }
             let directory = try root.directory(DestinationPath.reservedComponent)
@@ -90,7 +94,7 @@ extension SinkDirectory {
     /// in a crash or deleted. A bare mount point has no mark. Blocks.
     func lacksSession(mark: String) -> Bool {
         do throws(SystemError) {
-            let muster = try Directory(path: path).directory(DestinationPath.reservedComponent)
+            let muster = try Directory(path: path, on: system).directory(DestinationPath.reservedComponent)
             guard case .known(mark) = try Self.read(in: muster) else { return false }
             guard try muster.status(of: session.installation) != nil else { return true }
             return try muster.directory(session.installation).status(of: session.directoryName) == nil

@@ -1,4 +1,3 @@
-import CLibisal
 import Glibc
 import MusterCore
 import Synchronization
@@ -15,6 +14,8 @@ final class SinkDirectory: Sendable {
     let name: String
     /// Where it is on this host.
     let path: String
+    /// What makes the calls.
+    let system: any FileSystem
     /// The session that works on it.
     let session: SinkSession
     /// The part files that are open now.
@@ -55,16 +56,19 @@ final class SinkDirectory: Sendable {
     ///     other directory can be meant.
     ///   - kept: how many bytes of room are kept for the database.
     ///   - directories: how many directories a batch may hold open.
+    ///   - system: what makes the calls.
     init(
         name: String, path: String, session: SinkSession, mark: String?, kept: Int64 = 0,
-        directories: Int = DescriptorLimit.directories(of: DescriptorLimit.current)
+        directories: Int = DescriptorLimit.directories(of: DescriptorLimit.current),
+        on system: any FileSystem = Kernel()
     ) throws(StorageError) {
         keptRoom = KeptRoom(bytes: kept)
         self.directories = directories
         self.name = name
         self.path = path
+        self.system = system
         self.session = session
-        let root = try Self.open(path)
+        let root = try Self.open(path, on: system)
         if let mark { try Self.check(root, is: mark, of: name, at: path) }
         do {
             let home = try Self.openHome(in: root, session, making: true)
@@ -77,11 +81,11 @@ final class SinkDirectory: Sendable {
     }
 
     /// Checks whether the directory at `path` can be reached and written; returns the bytes that may still be written.
-    static func look(at path: String) throws(StorageError) -> Int64 {
-        let root = try open(path)
+    static func look(at path: String, on system: any FileSystem = Kernel()) throws(StorageError) -> Int64 {
+        let root = try open(path, on: system)
         do throws(SystemError) {
-            let free = try root.descriptor.room().free
-            guard access(path, W_OK | X_OK) == 0 else { throw SystemError.last }
+            let free = try root.descriptor.space().free
+            try system.checkWritable(path)
             return free
         } catch {
             throw error.inSink("opening the sink's directory \(path)")
@@ -91,9 +95,11 @@ final class SinkDirectory: Sendable {
     /// Opens the directory at `path`.
     ///
     /// - Parameter wasThere: whether it was open before.
-    static func open(_ path: String, wasThere: Bool = false) throws(StorageError) -> Directory {
+    static func open(
+        _ path: String, wasThere: Bool = false, on system: any FileSystem
+    ) throws(StorageError) -> Directory {
         do {
-            return try Directory(path: path)
+            return try Directory(path: path, on: system)
         } catch {
             guard error.isAbsence else { throw error.inSink("opening the sink's directory \(path)") }
             guard !wasThere else { throw gone("\(path) is not there any more") }
@@ -125,13 +131,14 @@ final class SinkDirectory: Sendable {
 
     /// Throws `unavailable` unless the sink's path still leads to the open directory, and that can be entered.
     func check() throws(StorageError) {
-        var status = stat()
-        // The entry `.` is found only if the directory can be entered. Without this check each file would fail by itself.
-        guard stat(path + "/.", &status) == 0 else {
-            let error = SystemError.last
+        let status: FileStatus
+        do {
+            // The entry `.` is found only if the directory can be entered. Without this check each file would fail by itself.
+            status = try system.status(at: path + "/.")
+        } catch {
             throw error.isAbsence ? Self.gone("\(path) is not there any more") : error.inSink("entering \(path)")
         }
-        guard FileStatus(status).identity == root.identity else {
+        guard status.identity == root.identity else {
             throw Self.gone("\(path) is another directory than before")
         }
     }
@@ -139,7 +146,7 @@ final class SinkDirectory: Sendable {
     /// Bytes that may still be written.
     func freeBytes() throws(StorageError) -> Int64 {
         do {
-            return try root.descriptor.room().free
+            return try root.descriptor.space().free
         } catch {
             throw error.inSink("asking for the free space of \(path)")
         }
@@ -195,7 +202,7 @@ final class SinkDirectory: Sendable {
     }
 
     private func reopen() throws(StorageError) {
-        let root = try Self.open(path, wasThere: true)
+        let root = try Self.open(path, wasThere: true, on: system)
         do {
             let home = try Self.openHome(in: root, session, making: false)
             let parts = try Self.openParts(in: home, making: true)

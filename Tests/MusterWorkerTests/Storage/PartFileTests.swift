@@ -118,7 +118,7 @@ import Testing
                 for mebibyte in 1..<4 as Range<Int64> { try write(other, mebibyte) }
             }
             #expect(full?.failureKind == .storageFull && full?.detail.errno == ENOSPC)
-            #expect(try sink.root.descriptor.room().free >= 3 << 20)
+            #expect(try sink.root.descriptor.space().free >= 3 << 20)
             // Writing into space that was reserved before takes no more room, also for a session that was begun since.
             try write(reserved, 0)
             try reserved.reserve(2 << 20)

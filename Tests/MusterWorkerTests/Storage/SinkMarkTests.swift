@@ -140,21 +140,4 @@ import Testing
         #expect(trouble.kind == .storageFull, "\(trouble)")
         await station.shutdown()
     }
-
-    @Test func lateSinkWithAnUnknownMarkTakesASessionThatNamesIt() async throws {
-        let path = try ScratchSink.makeDirectory()
-        defer { ScratchSink.remove(path) }
-        let late = path + "/late"
-        let station = try SinkStation(
-            SinkConfiguration(name: "s", path: late), gate: TrustGate(clock: MonotonicClock.now))
-        guard case .trouble = await station.begin(try ScratchSink.session(1), mark: nil) else {
-            throw StorageError.unavailable(.init("it is not there"))
-        }
-        #expect(mkdir(late, 0o755) == 0)
-        guard case .sessionEnded = await station.probe() else {
-            throw StorageError.unavailable(.init("it goes on in a directory that nobody knows"))
-        }
-        #expect(try station.mark == SinkDirectory.mark(at: late) && station.equipment == nil)
-        await station.shutdown()
-    }
 }

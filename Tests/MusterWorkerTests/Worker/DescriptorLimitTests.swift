@@ -64,7 +64,7 @@ import Testing
             return Glibc.open("/", O_RDONLY | O_CLOEXEC)
         }
         do throws(SystemError) {
-            _ = try Descriptor.patiently(open, undo: { undone += 1 }, limit: 0)
+            _ = try Kernel.patiently(open, undo: { undone += 1 }, limit: 0)
             Issue.record("it was kept")
         } catch {
             #expect(error.isLackOfDescriptors)
