@@ -154,6 +154,7 @@ public struct ManifestParser {
             request.path = names[line]
             return request
         }
+        try JSONDepth.check(partial)
         do {
             return try decoder.decode(TaskRequest.self, from: Data(partial))
         } catch let error as DecodingError {

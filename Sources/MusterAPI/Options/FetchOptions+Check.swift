@@ -10,7 +10,8 @@ extension FetchOptions {
         try checkCookies()
         try checkProxy()
         if let credentials {
-            try Self.text(credentials.user, "/credentials/user")
+            // Empty where a token is the password (RFC 7617 §2).
+            if !credentials.user.isEmpty { try Self.text(credentials.user, "/credentials/user") }
             try Self.secret(credentials.password, "/credentials/password")
             guard !credentials.user.utf8.contains(UInt8(ascii: ":")) else {
                 throw InputRefusal(pointer: "/credentials/user", reason: "must not contain a colon (RFC 7617 §2)")

@@ -28,7 +28,9 @@ struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
         } else {
             guard !host.contains(":"), !host.contains("["), !host.contains("]") else { return nil }
         }
-        guard !host.isEmpty, !host.contains(where: { $0 == "/" || $0.isWhitespace }) else { return nil }
+        guard !host.isEmpty, !host.utf8.contains(UInt8(ascii: "/")), !host.contains(where: \.isWhitespace) else {
+            return nil
+        }
         self.init(host: String(host), port: Int(port))
     }
 

@@ -17,6 +17,7 @@ extension Request {
         }
         let body = try await body.collect(upTo: Int(Limits.requestBody.bytes))
         let bytes = body.readableBytes == 0 ? Data("{}".utf8) : Data(body.readableBytesView)
+        try JSONDepth.check(bytes)
         return try JSONDecoder().decode(type, from: bytes)
     }
 

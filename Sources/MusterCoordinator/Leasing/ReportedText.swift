@@ -5,7 +5,11 @@ import MusterCore
 enum ReportedText {
     /// A text without the one character that PostgreSQL can't store, of at most 2,000 bytes.
     static func clean(_ text: String) -> String {
-        String(decoding: text.utf8.lazy.filter { $0 != 0 }.prefix(2_000), as: UTF8.self)
+        let most = 2_000
+        var clean = String(decoding: text.utf8.lazy.filter { $0 != 0 }.prefix(most), as: UTF8.self)
+        // U+FFFD stands for a character that was cut, and may be longer than what is left of that.
+        if clean.utf8.count > most { clean.unicodeScalars.removeLast() }
+        return clean
     }
 
     /// The origin's name for a request: printable ASCII, at most 200 bytes; `nil` when nothing is left.

@@ -73,21 +73,35 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         guard let host = components.host?.lowercased(), !host.isEmpty else { throw .noHost }
         guard host.unicodeScalars.allSatisfy({ $0.value > 32 && $0.value != 127 }) else { throw .malformed }
         guard host.utf8.count <= Limits.hostBytes else { throw .hostTooLong }
+        guard Self.isUnambiguous(host) else { throw .malformed }
         guard components.user == nil, components.password == nil else { throw .credentials }
         // A port that is too large for a number reads as no port at all.
         if components.port == nil, let place = components.rangeOfPort, !place.isEmpty { throw .noPort }
         let port = components.port ?? defaultPort
         guard (1...65_535).contains(port) else { throw .noPort }
         let bracketed = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
-        string = String(text.prefix { $0 != "#" })
+        // Scalars, not Swift's characters: one with a combining mark behind it is another character.
+        string = String(text.unicodeScalars.prefix { $0 != "#" })
         origin = "\(scheme)://\(bracketed):\(port)"
         path = Self.path(in: text)
     }
 
     /// The path as it was written. If it has characters that a URL may not have, `URLComponents` escapes them, and escapes each percent sign again.
     private static func path(in text: String) -> String {
-        guard let start = text.firstRange(of: "://")?.upperBound else { return "" }
-        return String(text[start...].drop { !"/?#".contains($0) }.prefix { !"?#".contains($0) })
+        let scalars = text.unicodeScalars
+        guard let start = scalars.firstRange(of: "://".unicodeScalars)?.upperBound else { return "" }
+        let path = scalars[start...].drop { !"/?#".unicodeScalars.contains($0) }
+        return String(path.prefix { !"?#".unicodeScalars.contains($0) })
+    }
+
+    /// Whether a decoded host is read as the same host again: a delimiter that was escaped would make another host of the origin's text, and libcurl
+    /// takes none of the others for a host's.
+    private static func isUnambiguous(_ host: String) -> Bool {
+        let bytes = host.utf8
+        guard !bytes.contains(where: { "/?#@\\\"<>^`{|}!$&'()*+,;=".utf8.contains($0) }) else { return false }
+        guard bytes.contains(UInt8(ascii: ":")) else { return !bytes.contains { "%[]".utf8.contains($0) } }
+        let address = host.hasPrefix("[") && host.hasSuffix("]") ? host.dropFirst().dropLast() : host[...]
+        return NumericAddress.parse(address.utf8) != nil
     }
 
     /// Whether the path has an extension that pages and other generated texts don't have (range contract, row 27).

@@ -29,7 +29,8 @@ public struct InputRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     /// The value that a JSON pointer names, in words: `"urls", entry 1` for `/urls/0`.
     public static func field(_ pointer: String) -> String {
         pointer.split(separator: "/").map { part in
-            if let index = Int(part) { return "entry \(index + 1)" }
+            // A name may be a number too, even the largest one.
+            if let index = Int(part), (0..<Int.max).contains(index) { return "entry \(index + 1)" }
             return "\"\(part.replacing("~1", with: "/").replacing("~0", with: "~"))\""
         }.joined(separator: ", ")
     }

@@ -36,7 +36,8 @@ public struct SuggestedName: Hashable, Sendable, CustomStringConvertible {
         // Splits by scalars, not by Swift's characters: a slash with a combining mark is a single character, which does not equal a slash.
         let segment = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last
         let visible = InvisibleCharacters.replaced(in: segment.map { String($0) } ?? "") { _ in "_" }
-        let name = Self.shortened(visible.withoutOuterSpaces)
+        // A cut may leave a space at the end.
+        let name = Self.shortened(visible.withoutOuterSpaces).withoutOuterSpaces
         guard (try? DestinationPath(validating: name)) != nil else { return nil }
         description = name
     }

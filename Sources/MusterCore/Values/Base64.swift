@@ -7,7 +7,8 @@ enum Base64 {
         let digits = text.prefix { $0 != "=" }
         let padding = text.utf8.count - digits.utf8.count
         let missing = (4 - digits.utf8.count % 4) % 4
-        guard padding == 0 || padding == missing else { return nil }
+        guard padding == 0 || padding == missing, text.utf8.suffix(padding).allSatisfy({ $0 == UInt8(ascii: "=") })
+        else { return nil }
         return Data(base64Encoded: digits + String(repeating: "=", count: missing)).map { [UInt8]($0) }
     }
 }

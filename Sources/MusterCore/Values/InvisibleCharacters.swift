@@ -21,10 +21,12 @@ public enum InvisibleCharacters {
         for scalar in text.unicodeScalars {
             if contains(scalar, after: previous) {
                 result += replacement(scalar)
+                // What was replaced joins nothing: a joiner behind it would be invisible.
+                previous = nil
             } else {
                 result.unicodeScalars.append(scalar)
+                previous = scalar
             }
-            previous = scalar
         }
         return result
     }

@@ -2,6 +2,8 @@
 public enum Limits {
     /// Bytes of a request body, except the NDJSON stream of tasks, which has no length of its own.
     public static let requestBody = ByteCount.mebibytes(8)
+    /// Levels of objects and arrays in a JSON document of a request.
+    public static let jsonDepth = 64
     /// Connections to one coordinator, if it may have twice as many descriptors.
     public static let connections = 10_000
     /// Connections that wait to be accepted by a coordinator.
@@ -52,6 +54,22 @@ public enum Limits {
     public static let reportsPerSync = 1_024
     /// Leases that one sync may list as held.
     public static let heldPerSync = 4_096
+    /// Files, parts or findings that one report on a check may have (adr/0048).
+    public static let checkPage = 256
+    /// Names that one report on a check may list.
+    public static let checkNames = 512
+    /// Other installations that one report on a check may name.
+    public static let checkInstallations = 64
+    /// Bytes per second that a check reads of a sink while its worker fetches.
+    public static let checkReadBeside = ByteCount.mebibytes(4)
+    /// Bytes per second that a check reads of a sink otherwise.
+    public static let checkRead = ByteCount.mebibytes(256)
+    /// Bytes that count as read for each file or part that a check looks at.
+    public static let checkLook = ByteCount.kibibytes(16)
+    /// How long a worker counts as fetching after bytes came in.
+    public static let checkCalm = Duration.seconds(5)
+    /// How long the rows of a database may be looked at for a check.
+    public static let checkRows = Duration.seconds(600)
     /// Sinks of one worker.
     public static let sinksPerWorker = 64
     /// Items of one page of a listing.

@@ -12,15 +12,19 @@ public struct Timestamp: Hashable, Sendable, Comparable, Codable, CustomStringCo
         self.microseconds = microseconds
     }
 
+    /// What RFC 3339 can write (§1), in milliseconds since the epoch: the years 1 to 9999. The year 300000 would overflow.
+    private static let writable: ClosedRange<Double> = -62_135_769_600_000...253_402_300_799_999
+
     /// Reads an RFC 3339 text.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
         let style = Date.ISO8601FormatStyle(includingFractionalSeconds: text.contains("."))
-        guard let date = try? style.parse(text) else {
+        let milliseconds = (try? style.parse(text)).map { ($0.timeIntervalSince1970 * 1_000).rounded() }
+        guard let milliseconds, Self.writable.contains(milliseconds) else {
             throw DecodingError.dataCorruptedError(in: container, debugDescription: "not an RFC 3339 timestamp")
         }
-        microseconds = Int64((date.timeIntervalSince1970 * 1_000).rounded()) * 1_000
+        microseconds = Int64(milliseconds) * 1_000
     }
 
     /// Writes an RFC 3339 text in UTC with milliseconds.

@@ -60,7 +60,8 @@ enum URLCredentials {
 
     /// The part before the `@`; the URL may lack a scheme, as the name of a proxy may.
     private static func range(in url: String) -> Range<String.Index>? {
-        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        // Bytes: a slash with a combining mark behind it is another of Swift's characters.
+        let start = url.utf8.firstRange(of: "://".utf8)?.upperBound ?? url.startIndex
         let authority = url.utf8[start...].prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
         guard let at = authority.lastIndex(of: 0x40) else { return nil }
         return start..<at

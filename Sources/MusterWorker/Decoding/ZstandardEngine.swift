@@ -5,6 +5,14 @@ final class ZstandardEngine: ContentDecoder.Engine {
     private let state = ZSTD_createDCtx()
     private(set) var isAtEnd = false
 
+    /// The base 2 logarithm of the largest window: as a content coding, zstd has at most 8 MiB (RFC 9659 §3). The library alone would take
+    /// 128 MiB of memory for each content that asks for that.
+    private static let windowLog: Int32 = 23
+
+    init() {
+        _ = ZSTD_DCtx_setParameter(state, ZSTD_d_windowLogMax, Self.windowLog)
+    }
+
     deinit {
         ZSTD_freeDCtx(state)
     }

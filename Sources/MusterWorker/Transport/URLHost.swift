@@ -11,7 +11,8 @@ struct URLHost: Sendable, Hashable {
     init?(of url: String) {
         guard let scheme = url.range(ofText: "://") else { return nil }
         let rest = url.utf8[scheme.upperBound...]
-        let authority = rest.prefix { !"/?#\\".utf8.contains($0) }
+        // A backslash does not end the authority for curl: what stands before an @ behind it is a user.
+        let authority = rest.prefix { !"/?#".utf8.contains($0) }
         let hostAndPort = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[authority.index(after: $0)...] }
         var host = hostAndPort ?? authority
         if host.first == UInt8(ascii: "[") {

@@ -67,7 +67,6 @@ struct FetchOptionsTests {
             (#"{"proxy":"ftp://hunter2/"}"#, "/proxy"),
             (#"{"proxy":"http://"}"#, "/proxy"), (#"{"proxy":"none"}"#, "/proxy"),
             (#"{"proxy":"file:proxy"}"#, "/proxy"),
-            (#"{"credentials":{"user":"","password":"hunter2"}}"#, "/credentials/user"),
             (#"{"credentials":{"user":"a:b","password":"hunter2"}}"#, "/credentials/user"),
             (#"{"credentials":{"user":"a","password":"hunter2\u0000"}}"#, "/credentials/password"),
             (#"{"credentials":{"user":"a","password":"env:2hunter2"}}"#, "/credentials/password"),

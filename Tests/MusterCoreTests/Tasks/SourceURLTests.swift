@@ -107,6 +107,14 @@ struct SourceURLTests {
         #expect(Self.refusal(text) == .malformed)
     }
 
+    /// Each would have an origin that reads as another host.
+    @Test(arguments: [
+        "http://a%2Fb/", "http://a%3Ab/", "http://a%40b/", "http://a%23b/", "http://a%2541/", "http://[a:b]/",
+    ])
+    func hostHasNoDelimitersHoweverTheyAreWritten(text: String) {
+        #expect(Self.refusal(text) != nil)
+    }
+
     @Test func everyRefusalSaysWhyWithoutTheURL() {
         let all: [SourceURL.Refusal] = [
             .tooLong, .noScheme, .noHost, .noPort, .malformed, .hostTooLong, .unsupportedScheme("gopher"), .credentials,

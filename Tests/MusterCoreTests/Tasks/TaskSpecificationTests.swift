@@ -162,6 +162,7 @@ struct TaskSpecificationTests {
         let refusal = InputRefusal(pointer: "/urls/0", reason: "not a URL with a host")
         #expect(InputRefusal.field(refusal.pointer) == "\"urls\", entry 1")
         #expect(InputRefusal.field("/headers/" + InputRefusal.pointerPart("a/~b")) == "\"headers\", \"a/~b\"")
+        #expect(InputRefusal.field("/digests/\(Int.max)") == "\"digests\", \"\(Int.max)\"")
         #expect(refusal.within("/tasks/3").pointer == "/tasks/3/urls/0")
         #expect(refusal.onLine(7).description == "line 7: /urls/0: not a URL with a host")
         #expect(InputRefusal(pointer: "", line: 2, reason: "is not JSON").description == "line 2: is not JSON")

@@ -51,7 +51,11 @@ struct TimestampTests {
         #expect(moment.microseconds == microseconds)
     }
 
-    @Test(arguments: [#""""#, #""yesterday""#, #""2026-03-01""#, #""2026-13-01T12:00:00Z""#, "1772366400", "null"])
+    @Test(
+        arguments: [
+            #""""#, #""yesterday""#, #""2026-03-01""#, #""2026-13-01T12:00:00Z""#, "1772366400", "null",
+            #""10000-01-01T00:00:00Z""#, #""300000-01-01T00:00:00Z""#, #""506713-01-01T00:00:00.5Z""#,
+        ])
     func whatIsNoTimestampIsRefused(json: String) {
         #expect(throws: DecodingError.self) { try JSONDecoder().decode(Timestamp.self, from: Data(json.utf8)) }
     }

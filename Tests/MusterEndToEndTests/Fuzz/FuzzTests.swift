@@ -56,7 +56,7 @@ extension EndToEnd {
                 do {
                     try await origin.waitForRequest(limit: .seconds(600)) { $0.number >= target }
                     let name = ["a", "b", "c"][Int.random(in: 0..<3, using: &random)]
-                    try await fleet.replaceWorker(name, slots: 16)
+                    try await fleet.replaceWorker(name)
                     killed += 1
                 } catch {
                     // The group has ended meanwhile.
