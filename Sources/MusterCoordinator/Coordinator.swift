@@ -44,14 +44,21 @@ public struct Coordinator: Service {
 
     /// Serves until graceful shutdown.
     ///
-    /// - Throws: `SchemaRefusal` when the database is of another build, now or later; `PostgresError` when it can't be
-    ///   reached; or the error that kept the coordinator from listening.
+    /// - Throws: `SchemaRefusal` when the database is of another build, now or later; `PostgresError` when it can't be used;
+    ///   or the error that kept the coordinator from listening. It waits for a database that can't be reached.
     public func run() async throws {
-        try await checkSchema()
+        do {
+            // The database may be starting too, as after a reboot.
+            try await cancelWhenGracefulShutdown {
+                try await DatabaseStart.patiently(logger: databaseLogger) { try await checkSchema() }
+            }
+        } catch is CancellationError {
+            return
+        }
         let database = Self.connections(to: configuration.database)
         var limits = PostgresPool.Limits(maximumConnections: configuration.databaseConnections)
         limits.acquireTimeout = .seconds(5)
-        let watch = SchemaWatch()
+        let watch = SchemaWatch(logger: logger)
         let pool = PostgresPool(
             database, limits: limits, logger: databaseLogger,
             onFailure: { [own = configuration.ownProcess] error in if error.isDamage { own.onDamage("\(error)") } },
@@ -137,7 +144,8 @@ public struct Coordinator: Service {
             logger: serverLogger)
         let listener = HintListener(
             listener: PostgresListener(
-                database, channels: Store.Channel.allCases.map(\.rawValue), logger: databaseLogger),
+                database, channels: Store.Channel.allCases.map(\.rawValue), logger: databaseLogger,
+                admit: { try await watch.admit($0) }),
             claims: wakeup.claims, bell: bell)
         let grace = SessionGrace()
         let sweeps = Sweeps(

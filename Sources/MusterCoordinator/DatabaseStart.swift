@@ -10,15 +10,15 @@ public enum DatabaseStart {
     /// Whether a connection string can be read.
     public static func canRead(_ database: String) -> Bool { PostgresConfiguration(database).isReadable }
 
-    /// Returns when the database accepts connections. The reason for the wait is logged whenever it changes.
+    /// Repeats `body` until no connection to the database is refused or lost in it. The reason for a wait is logged whenever
+    /// it changes.
     ///
-    /// - Throws: `PostgresError` where waiting does not help, as for a wrong password; `CancellationError`.
-    public static func wait(for database: String, logger: Logger) async throws {
+    /// - Throws: what `body` throws where waiting does not help, as for a wrong password; `CancellationError`.
+    public static func patiently<Value>(logger: Logger, _ body: () async throws -> Value) async throws -> Value {
         var told = ""
         while true {
             do {
-                _ = try await Migrator(PostgresConfiguration(database)).difference()
-                return
+                return try await body()
             } catch let error as PostgresError where error.isOutage {
                 let reason = "\(error)"
                 if reason != told { logger.warning("database.waiting", metadata: ["reason": "\(reason)"]) }

@@ -146,4 +146,17 @@ import Testing
         #expect(targets.map { $0["port"] } == ["1", "2", "3"])
         #expect(targets.allSatisfy { $0["target_session_attrs"] == "read-write" })
     }
+
+    @Test func hostsShareTheTimeThatIsLeft() {
+        let now = ContinuousClock.now
+        func end(of count: Int, until deadline: Duration?) -> Duration {
+            now.duration(
+                to: ConnectionTarget.end(of: count, within: .seconds(10), until: deadline.map { now + $0 }, now: now))
+        }
+        #expect(end(of: 2, until: .seconds(5)) == .milliseconds(2_500))
+        #expect(end(of: 1, until: .seconds(5)) == .seconds(5))
+        #expect(end(of: 2, until: .seconds(60)) == .seconds(10))
+        #expect(end(of: 3, until: nil) == .seconds(10))
+        #expect(end(of: 2, until: .zero) == .zero)
+    }
 }

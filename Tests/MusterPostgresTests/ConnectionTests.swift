@@ -231,14 +231,6 @@ import Testing
         #expect(error?.isUnavailable == true)
     }
 
-    @Test func secondHostIsTriedWhenTheFirstIsGone() async throws {
-        let both = PostgresConfiguration(
-            "host=/nonexistent,\(try TestCluster.shared().directory) user=tester dbname=postgres"
-        )
-        let connection = try await PostgresConnection.open(both)
-        #expect(try await connection.query("SELECT 1").count == 1)
-    }
-
     @Test func wrongPasswordIsNamedByCodeAndNeverShown() async throws {
         try await other.simple(
             """

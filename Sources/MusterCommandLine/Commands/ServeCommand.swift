@@ -85,11 +85,11 @@ struct ServeCommand: MusterSubcommand {
                 set MUSTER_TOKEN and MUSTER_WORKER_TOKEN
                 """)
         }
-        try await DatabaseStart.wait(for: configuration.database, logger: logger)
         if try settings.flag(.migrate) {
-            for name in try await SchemaMigration.migrate(database: configuration.database) {
-                logger.info("schema.applied", metadata: ["name": "\(name)"])
+            let applied = try await DatabaseStart.patiently(logger: logger) {
+                try await SchemaMigration.migrate(database: configuration.database)
             }
+            for name in applied { logger.info("schema.applied", metadata: ["name": "\(name)"]) }
         }
         try await CommandFailure.listening(at: address) {
             _ = try await SignalledRun(services: [coordinator], grace: .seconds(8), logger: logger).run()

@@ -52,6 +52,18 @@ struct ConnectionTarget: Sendable {
         }
     }
 
+    /// When to go on to the next server. The servers that are left share the time until the deadline: otherwise the first one,
+    /// on a machine that lost its power, would use up the time of the one that took its place.
+    static func end(
+        of serversLeft: Int,
+        within limit: Duration,
+        until deadline: ContinuousClock.Instant?,
+        now: ContinuousClock.Instant
+    ) -> ContinuousClock.Instant {
+        guard let deadline else { return now + limit }
+        return min(now + limit, now + now.duration(to: deadline) / serversLeft)
+    }
+
     private static func list(_ text: String?) -> [String] {
         text?.split(separator: ",", omittingEmptySubsequences: false).map(String.init) ?? []
     }

@@ -3,25 +3,19 @@ import Glibc
 import MusterSystem
 
 extension PostgresConnection {
-    func connect(to targets: [ConnectionTarget], deadline: ContinuousClock.Instant?) async throws {
+    /// Connects to one server. A connection that could not be made is of no further use.
+    func connect(to target: ConnectionTarget, deadline: ContinuousClock.Instant) async throws {
         try Task.checkCancellation()
         let attempt = interruption.begin()
         try await withTaskCancellationHandler {
-            var failure = PostgresError.connection(.init(kind: .badConfiguration, message: "no host"))
-            for target in targets {
-                let own = ContinuousClock.now + configuration.connectTimeout
-                do throws(ConnectFailure) {
-                    try connect(to: target, attempt: attempt, deadline: min(own, deadline ?? own))
-                    return
-                } catch {
-                    switch error {
-                    case .cancelled: throw CancellationError()
-                    case .refused(let reason): failure = reason
-                    }
+            do throws(ConnectFailure) {
+                try connect(to: target, attempt: attempt, deadline: deadline)
+            } catch {
+                switch error {
+                case .cancelled: throw CancellationError()
+                case .refused(let reason): throw reason
                 }
             }
-            condition.set(.broken)
-            throw failure
         } onCancel: { [interruption] in
             interruption.cancel(statement: attempt)
         }

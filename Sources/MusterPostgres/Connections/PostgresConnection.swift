@@ -50,19 +50,39 @@ public actor PostgresConnection {
         thread.stop()
     }
 
-    /// Connects to the first server of the configuration that accepts the connection.
+    /// Connects to the first server of the configuration that accepts the connection, and that `admit` accepts.
     ///
-    /// - Parameter deadline: When to give up; by default `connectTimeout` for each host.
-    /// - Throws: `PostgresError.connection`, or `CancellationError`. Name resolution cannot be interrupted.
+    /// - Parameters:
+    ///   - deadline: When to give up; the remaining hosts share the time until then equally, so that a host that does not answer
+    ///     leaves time for the others. Each host has at most `connectTimeout`.
+    ///   - admit: Is run on a new connection. If it throws an error of the kind `unreachable`, the next host is tried; any other
+    ///     error ends the attempt.
+    /// - Throws: `PostgresError.connection`, what `admit` throws, or `CancellationError`. Name resolution cannot be interrupted.
     public static func open(
         _ configuration: PostgresConfiguration,
         logger: Logger = Logger(label: "muster.postgres"),
-        deadline: ContinuousClock.Instant? = nil
+        deadline: ContinuousClock.Instant? = nil,
+        admit: @Sendable (PostgresConnection) async throws -> Void = { _ in }
     ) async throws -> PostgresConnection {
         let targets = try ConnectionTarget.all(of: configuration)
-        let connection = try PostgresConnection(configuration, logger: logger)
-        try await connection.connect(to: targets, deadline: deadline)
-        return connection
+        var failure = PostgresError.Connection(kind: .badConfiguration, message: "no host")
+        for (index, target) in targets.enumerated() {
+            let connection = try PostgresConnection(configuration, logger: logger)
+            let end = ConnectionTarget.end(
+                of: targets.count - index, within: configuration.connectTimeout, until: deadline, now: .now)
+            do {
+                try await connection.connect(to: target, deadline: end)
+                try await admit(connection)
+                return connection
+            } catch PostgresError.connection(let refusal) where refusal.kind == .unreachable {
+                await connection.close()
+                failure = refusal
+            } catch {
+                await connection.close()
+                throw error
+            }
+        }
+        throw PostgresError.connection(failure)
     }
 
     /// Closes the connection. A running statement ends first, since statements run one after the other.

@@ -152,10 +152,11 @@ extension PostgresError {
         }
     }
 
-    /// Whether a connection could not be made because no server is there, or the server takes none yet: a later attempt
-    /// may succeed.
+    /// Whether a connection broke, or could not be made because no server is there, or the server takes none yet: a later
+    /// attempt may succeed.
     public var isOutage: Bool {
-        guard case .connection(let connection) = self, connection.kind == .unreachable else { return false }
+        guard case .connection(let connection) = self else { return false }
+        guard connection.kind == .unreachable else { return connection.kind == .lost }
         return switch connection.sqlState {
         case nil, .cannotConnectNow, .adminShutdown, .crashShutdown, .tooManyConnections: true
         default: false

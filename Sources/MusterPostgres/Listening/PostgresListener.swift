@@ -29,17 +29,23 @@ public struct PostgresListener: AsyncSequence, Sendable {
     private let checkInterval: Duration
     private let timing: PostgresTiming
     private let logger: Logger
+    private let admit: @Sendable (PostgresConnection) async throws -> Void
 
     /// Prepares to listen; nothing happens before the first event is asked for.
+    ///
+    /// - Parameter admit: Is run on every new connection, as by `PostgresConnection.open`. When it throws, the listener tries
+    ///   again later.
     public init(
         _ configuration: PostgresConfiguration,
         channels: [String],
         backoff: Backoff = .connecting,
         checkInterval: Duration = .seconds(15),
         timing: PostgresTiming = .system,
-        logger: Logger = Logger(label: "muster.postgres")
+        logger: Logger = Logger(label: "muster.postgres"),
+        admit: @escaping @Sendable (PostgresConnection) async throws -> Void = { _ in }
     ) {
         self.configuration = configuration
+        self.admit = admit
         self.channels = channels
         self.backoff = backoff
         self.checkInterval = checkInterval
@@ -104,7 +110,8 @@ public struct PostgresListener: AsyncSequence, Sendable {
                 }
             }
             do {
-                let connection = try await PostgresConnection.open(listener.configuration, logger: listener.logger)
+                let connection = try await PostgresConnection.open(
+                    listener.configuration, logger: listener.logger, admit: listener.admit)
                 for channel in listener.channels {
                     try await connection.query("LISTEN \(identifier: channel)")
                 }

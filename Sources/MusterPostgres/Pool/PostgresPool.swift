@@ -72,7 +72,8 @@ public final class PostgresPool: Sendable {
     /// - Parameters:
     ///   - onFailure: gets every error of a caller that used a connection, or could not get one; it must not block.
     ///   - prepare: is run on every connection before it is lent for the first time. When it throws, the connection
-    ///     is closed, and the caller that asked for it gets the error.
+    ///     is closed, and the caller that asked for it gets the error. After an error of the kind `unreachable` the
+    ///     next host of the configuration is tried.
     public init(
         _ configuration: PostgresConfiguration,
         limits: Limits = Limits(),
@@ -187,7 +188,8 @@ public final class PostgresPool: Sendable {
     private func open(_ id: PoolStateMachine.ConnectionID, deadline: ContinuousClock.Instant) async throws -> Loan? {
         let connection: PostgresConnection
         do {
-            connection = try await openPrepared(deadline: deadline)
+            connection = try await PostgresConnection.open(
+                configuration, logger: logger, deadline: deadline, admit: prepare)
         } catch let error as PostgresError {
             let failure: PoolStateMachine.OpenFailure = error.isPermanentForConnecting ? .permanent : .temporary
             openFailed(id, failure, error)
@@ -212,17 +214,6 @@ public final class PostgresPool: Sendable {
         case .close:
             await connection.close()
             throw PostgresError.shutDown
-        }
-    }
-
-    private func openPrepared(deadline: ContinuousClock.Instant) async throws -> PostgresConnection {
-        let connection = try await PostgresConnection.open(configuration, logger: logger, deadline: deadline)
-        do {
-            try await prepare(connection)
-            return connection
-        } catch {
-            await connection.close()
-            throw error
         }
     }
 

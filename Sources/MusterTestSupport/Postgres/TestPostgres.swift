@@ -114,6 +114,12 @@ public actor TestPostgres {
     /// The connection string of the database `muster`, which exists from the start.
     public var conninfo: String { endpoint.conninfo }
 
+    /// The directory of the server's Unix socket.
+    public var socketDirectory: String { endpoint.socketDirectory.string }
+
+    /// The data directory; nil while the server is stopped.
+    var dataDirectory: FilePath? { get async { await server.dataDirectory } }
+
     /// The process id of the server; nil while it is stopped.
     public var processID: Int32? { get async { await server.processID } }
 
@@ -123,6 +129,13 @@ public actor TestPostgres {
         case .fast: await server.stop(.fast)
         case .immediate: await server.stop(.immediate)
         }
+    }
+
+    /// Kills the server and all of its processes (SIGKILL), as the loss of its machine does; it can be started again.
+    public func crash() async throws {
+        guard let process = await server.processID else { return }
+        try await ProcessTree.kill(process)
+        await server.stop(.immediate)
     }
 
     /// Starts it again, with what it had committed.

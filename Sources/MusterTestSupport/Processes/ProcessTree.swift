@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import SystemPackage
 
 /// Processes and their descendants, from `/proc`. On systems without it none are found, and process groups have to do.
@@ -43,6 +44,15 @@ public enum ProcessTree {
     public static func isAlive(_ process: Int32) -> Bool {
         guard let state = statFields(of: process)?.first else { return false }
         return state != "Z" && state != "X"
+    }
+
+    /// Kills a process and all of its descendants (SIGKILL), and waits for their end.
+    public static func kill(_ process: Int32) async throws {
+        // Stopped first, so that it starts no process while the list is made.
+        _ = Glibc.kill(process, SIGSTOP)
+        let all = [process] + descendants(of: process)
+        for one in all { _ = Glibc.kill(one, SIGKILL) }
+        for one in all { try await waitForEnd(of: one) }
     }
 
     /// Waits for the end of a process that is not a child of this process, and whose end therefore causes no signal here.
