@@ -1,5 +1,6 @@
 import MusterAPI
 import MusterCore
+import MusterSystem
 import Synchronization
 
 /// Makes running chunks durable every 64 MiB or after a set time, whichever comes first, and reports their durable offsets (I4, I16). The first checkpoint
@@ -11,7 +12,7 @@ final class Checkpointer: Sendable {
         let sync: DurableSync
         /// The offset of the last durable state, or the one known before.
         var durable: Int64
-        var since: ContinuousClock.Instant
+        var since: SteadyClock.Instant
         /// How long after `since` the next checkpoint is due.
         var pause: Duration
         var isRunning = false
@@ -56,7 +57,7 @@ final class Checkpointer: Sendable {
     func run() async {
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
-                try? await Task.sleep(for: Self.round)
+                try? await MonotonicClock.sleep(for: Self.round)
                 for (name, entry) in takeDue() {
                     group.addTask { await self.checkpoint(name, entry) }
                 }

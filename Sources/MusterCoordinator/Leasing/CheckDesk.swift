@@ -1,0 +1,69 @@
+import MusterAPI
+import MusterCore
+import MusterStore
+import MusterSystem
+
+/// Gives the pages of a check to the sessions that sync (adr/0048). Where no check is under way, a sync costs nothing: the
+/// database is asked at most once a second whether there is one.
+actor CheckDesk {
+    private let store: any LeaseStore
+    private let clock: MonotonicClock
+    private var isUnderWay = false
+    private var askedAt: Int64?
+
+    init(store: any LeaseStore, clock: MonotonicClock = .system) {
+        self.store = store
+        self.clock = clock
+    }
+
+    /// Takes a session's report, and returns the page that it is to look at; `nil` if there is none.
+    func page(for session: SessionID, report: CheckReport?) async throws -> CheckOrder? {
+        guard try await isNeeded() || report != nil else { return nil }
+        return try await store.checkStep(of: session, report: report.map(Self.cleaned))
+    }
+
+    private func isNeeded() async throws -> Bool {
+        let now = clock.now()
+        if let askedAt, now - askedAt < 1_000_000_000 { return isUnderWay }
+        // Calls that come while this one asks get the cached answer.
+        askedAt = now
+        do {
+            isUnderWay = try await store.runningCheck() != nil
+        } catch {
+            askedAt = nil
+            throw error
+        }
+        return isUnderWay
+    }
+
+    /// Refuses a report that no worker can have sent.
+    static func check(_ report: CheckReport) throws(Problem) {
+        guard NameRule.accepts(report.sink) else {
+            throw Problem(.invalidRequest, NameRule.explanation, pointer: "/check/sink")
+        }
+        guard report.files?.count ?? 0 <= Limits.checkPage, report.parts?.count ?? 0 <= Limits.checkNames,
+            report.sessions?.count ?? 0 <= Limits.checkNames,
+            report.installations?.count ?? 0 <= Limits.checkInstallations
+        else {
+            throw Problem(.invalidRequest, "more than a page has", pointer: "/check")
+        }
+        guard (0...Int64(Limits.checkNames)).contains(report.looked), report.bytes >= 0,
+            report.bytes <= Limits.fileSize.bytes, (0...Int64(Limits.checkPage)).contains(report.unproven)
+        else {
+            throw Problem(.invalidRequest, "impossible numbers", pointer: "/check")
+        }
+    }
+
+    /// The report as it can be stored.
+    private static func cleaned(_ report: CheckReport) -> CheckReport {
+        var report = report
+        report.files = report.files?.map { file in
+            var file = file
+            file.detail = ReportedText.clean(file.detail)
+            return file
+        }
+        report.installations = report.installations?.map(ReportedText.clean)
+        report.last = report.last.map(ReportedText.clean)
+        return report
+    }
+}

@@ -1,0 +1,135 @@
+-- What a check repairs (adr/0048). Each repair is a transaction of its own, and asks once more whether it is still called for. Nothing here deletes a
+-- file by itself: leftovers are purged, and sessions revoked, as everywhere.
+
+-- Repairs one finding. Returns whether it did; NULL if another coordinator has it.
+CREATE FUNCTION repair_finding(p_check bigint, p_serial bigint, p_first_chunk bigint) RETURNS boolean
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
+DECLARE
+    f check_findings;
+    v_done boolean;
+BEGIN
+    SELECT * INTO f FROM check_findings WHERE check_id = p_check AND serial = p_serial AND outcome = 'pending' FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN NULL; END IF;
+    v_done := CASE
+        WHEN f.kind = 'rows' THEN recount_group(f.group_name)
+        WHEN f.kind IN ('fileMissing', 'fileChanged') THEN fetch_lost_file(f, p_first_chunk)
+        WHEN f.kind IN ('partMissing', 'partShort') THEN fetch_lost_part(f, p_first_chunk)
+        WHEN f.kind = 'partUnknown' THEN purge_unknown_part(f)
+        WHEN f.kind = 'sessionUnknown' THEN revoke_unknown_session(f)
+    END;
+    UPDATE check_findings SET outcome = CASE WHEN v_done THEN 'repaired' ELSE 'found' END WHERE check_id = p_check AND serial = p_serial;
+    RETURN coalesce(v_done, false);
+END
+$$;
+
+-- Counts the tasks of a group anew (I6). A finished group that has unfinished tasks is left as it is: which of both is wrong can't be told.
+CREATE FUNCTION recount_group(p_name text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_group bigint;
+BEGIN
+    SELECT g.id INTO v_group FROM groups g WHERE g.name = p_name FOR NO KEY UPDATE;
+    UPDATE groups g
+    SET queued = n.queued, paused = n.paused, finalizing = n.finalizing, succeeded = n.succeeded, failed = n.failed, cancelled = n.cancelled,
+        bytes_done = n.done + p.done, bytes_total = n.total, unknown_tasks = n.unknown
+    FROM (
+        SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'paused') AS paused,
+            count(*) FILTER (WHERE state = 'finalizing') AS finalizing, count(*) FILTER (WHERE state = 'succeeded') AS succeeded,
+            count(*) FILTER (WHERE state = 'failed') AS failed, count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+            coalesce(sum(bytes_done), 0)::bigint AS done, coalesce(sum(size) FILTER (WHERE state <> 'cancelled'), 0)::bigint AS total,
+            count(*) FILTER (WHERE state NOT IN ('failed', 'cancelled') AND size IS NULL) AS unknown
+        FROM tasks WHERE group_id = v_group
+    ) AS n, (
+        SELECT coalesce(sum(part), 0)::bigint AS done FROM (
+            SELECT durable - first AS part FROM leases WHERE group_id = v_group AND kind = 'fetch'
+            UNION ALL SELECT resume - first FROM ready_chunks WHERE group_id = v_group AND kind = 'fetch'
+        ) AS parts
+    ) AS p
+    WHERE g.id = v_group AND (g.state IN ('open', 'sealed') OR n.queued + n.paused + n.finalizing = 0);
+    IF NOT FOUND THEN RETURN false; END IF;
+    PERFORM close_groups(ARRAY[v_group]);
+    RETURN true;
+END
+$$;
+
+-- Says that the content of a task is given up, and begins its next content version.
+CREATE FUNCTION fetch_anew(t tasks, p_group_name text, p_detail text, p_first_chunk bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM start_over(t.id, p_first_chunk, coalesce(t.source, 0), 0, 0);
+    PERFORM write_event('tsk-' || t.id || '-' || t.version || '-changed', 'dev.muster.task.changed.v1', p_group_name,
+        jsonb_build_object('group', p_group_name, 'key', t.key, 'path', t.path, 'contentVersion', t.version + 1,
+            'reason', jsonb_build_object('kind', 'changed', 'detail', p_detail)));
+END
+$$;
+
+-- Queues a task again whose file is gone, or not what it was. As after a retry, a finished group opens its next generation. The next content version
+-- takes the place of the file, if that is still the task's own (`isOutdated` in the worker).
+CREATE FUNCTION fetch_lost_file(f check_findings, p_first_chunk bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    g groups;
+    t tasks;
+BEGIN
+    SELECT o.* INTO g FROM groups o WHERE o.name = f.group_name AND NOT is_removing(o) AND o.desired <> 'cancel' FOR NO KEY UPDATE;
+    IF NOT FOUND THEN RETURN false; END IF;
+    PERFORM lock_paths_of(ARRAY[f.task_id]);
+    SELECT o.* INTO t FROM tasks o
+    WHERE o.id = f.task_id AND o.group_id = g.id AND o.state = 'succeeded' AND o.version = f.version AND o.run = f.run FOR NO KEY UPDATE;
+    IF NOT FOUND OR NOT had_path_last(t) OR EXISTS (SELECT 1 FROM tasks o WHERE o.sink = t.sink AND o.path = t.path AND holds_path(o.state)) THEN
+        RETURN false;
+    END IF;
+    UPDATE sources SET dead = false, mismatches = 0, refreshes = 0 WHERE task_id = t.id AND (dead OR mismatches > 0 OR refreshes > 0);
+    UPDATE tasks
+    SET desired = 'run', run = run + 1, attempts = 0, restarts = 0, clean = false, finished_at = NULL,
+        deadline_at = statement_timestamp() + time_limit
+    WHERE id = t.id;
+    UPDATE groups
+    SET succeeded = succeeded - 1, generation = generation + (state NOT IN ('open', 'sealed'))::integer,
+        state = CASE WHEN state = 'open' THEN 'open' ELSE 'sealed' END, desired = 'run', finished_at = NULL, overdue = false,
+        deadline_at = CASE WHEN overdue OR state NOT IN ('open', 'sealed') THEN statement_timestamp() + time_limit ELSE deadline_at END
+    WHERE id = g.id;
+    PERFORM fetch_anew(t, g.name, 'muster fsck: ' || f.detail, p_first_chunk);
+    RETURN true;
+END
+$$;
+
+-- Begins the next content version of a task whose part is gone or too short. While the task is leased, its worker notices that by itself (F19).
+CREATE FUNCTION fetch_lost_part(f check_findings, p_first_chunk bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    g groups;
+    t tasks;
+BEGIN
+    SELECT o.* INTO g FROM groups o WHERE o.name = f.group_name AND NOT is_removing(o) AND NOT is_cancelling(o) FOR NO KEY UPDATE;
+    SELECT o.* INTO t FROM tasks o WHERE o.id = f.task_id AND o.group_id = g.id AND o.run = f.run;
+    IF NOT FOUND OR durable_part(f.sink, f.task_id, f.version) IS NULL OR EXISTS (SELECT 1 FROM leases l WHERE l.task_id = f.task_id) THEN
+        RETURN false;
+    END IF;
+    PERFORM fetch_anew(t, g.name, 'muster fsck: ' || f.detail, p_first_chunk);
+    RETURN true;
+END
+$$;
+
+-- Has a part deleted that no row explains, like the leftovers of a cancelled task.
+CREATE FUNCTION purge_unknown_part(f check_findings) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT is_unknown_part(f.task_id, f.version) THEN RETURN false; END IF;
+    INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
+    VALUES ('purge', f.task_id, 0, 0, f.sink, f.version, chunk_rank('purge', 0, false), purge_status(f.task_id));
+    RETURN true;
+END
+$$;
+
+-- Has a session revoked in the sink where its directory was left: the next lease there names it (adr/0017).
+CREATE FUNCTION revoke_unknown_session(f check_findings) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT is_unknown_session(f.sink, f.task_id) THEN RETURN false; END IF;
+    INSERT INTO revocations (sink, session_id) VALUES (f.sink, f.task_id) ON CONFLICT DO NOTHING;
+    RETURN true;
+END
+$$;

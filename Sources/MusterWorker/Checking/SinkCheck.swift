@@ -1,0 +1,101 @@
+import MusterCore
+
+/// Looks at one page of a sink for a check (adr/0048); blocks, and changes no file.
+///
+/// What is missing in a sink that can't be reached says nothing, so the sink is checked before and after the look.
+struct SinkCheck {
+    private let sink: SinkDirectory
+    /// Asked before so many bytes are read; `false` ends the look.
+    private let mayTake: (Int64) -> Bool
+
+    /// A look at a sink.
+    init(_ sink: SinkDirectory, mayTake: @escaping (Int64) -> Bool) {
+        self.sink = sink
+        self.mayTake = mayTake
+    }
+
+    /// Looks at a page.
+    ///
+    /// - Returns: what was seen; `nil` if the look was ended.
+    /// - Throws: what is wrong with the sink as a whole.
+    func report(on order: CheckOrder) throws(StorageError) -> CheckReport? {
+        try sink.check()
+        var report = CheckReport(on: order)
+        let isWhole: Bool
+        switch order.kind {
+        case .files: isWhole = try lookAtFiles(order, &report)
+        case .parts, .suspects: isWhole = try lookAtParts(order, &report)
+        case .names: isWhole = try listNames(after: order.after ?? "", &report)
+        case .goOn: isWhole = false
+        }
+        try sink.check()
+        return isWhole ? report : nil
+    }
+
+    private func lookAtFiles(_ order: CheckOrder, _ report: inout CheckReport) throws(StorageError) -> Bool {
+        var walk = SinkWalk(sink, isLooking: true)
+        var seen: [SeenFile] = []
+        for file in order.files ?? [] {
+            guard mayTake(Limits.checkLook.bytes) else { return false }
+            if walk.isFull { walk.startOver() }
+            var look = FileLook(file, installation: sink.session.installation, isDeep: order.isDeep, mayTake: mayTake)
+            switch try look.run(&walk) {
+            case .fine: break
+            case .unproven: report.unproven += 1
+            case .told(let told): seen.append(told)
+            case .stopped: return false
+            }
+            report.bytes += look.bytes
+            report.looked += 1
+        }
+        report.files = seen
+        return true
+    }
+
+    /// Reports of expected parts those that are missing or short, of suspects those that are there.
+    private func lookAtParts(_ order: CheckOrder, _ report: inout CheckReport) throws(StorageError) -> Bool {
+        var seen: [SeenPart] = []
+        var sessions: [SessionID] = []
+        do {
+            let parts = try sink.partsDirectory()
+            for part in order.parts ?? [] {
+                guard mayTake(Limits.checkLook.bytes) else { return false }
+                let name = PartName(part.task, version: part.version)
+                let size = try parts.status(of: name.string)?.size
+                let isNews = part.bytes.map { size ?? -1 < $0 } ?? (size != nil)
+                if isNews { seen.append(SeenPart(task: part.task, version: part.version, size: size)) }
+                report.looked += 1
+            }
+            for session in order.sessions ?? [] {
+                let entry = try sink.home.status(of: "\(session)")
+                if entry?.kind == .directory { sessions.append(session) }
+            }
+        } catch {
+            throw error.inSink("looking at parts in \(sink.path)")
+        }
+        report.parts = seen
+        report.sessions = sessions
+        return true
+    }
+
+    /// Lists the next names of parts, and at the beginning the directories of sessions and of other installations.
+    private func listNames(after: String, _ report: inout CheckReport) throws(StorageError) -> Bool {
+        guard mayTake(Limits.checkLook.bytes) else { return false }
+        do {
+            let names = try sink.partsDirectory().names().filter { $0 > after && PartName($0) != nil }.sorted()
+            let page = names.prefix(Limits.checkNames)
+            report.parts = page.compactMap { PartName($0) }.map { SeenPart(task: $0.task, version: $0.version) }
+            report.last = page.count < names.count ? page.last : nil
+            guard after.isEmpty else { return true }
+            let sessions = try sink.home.names().compactMap { Int64($0) }.filter { $0 != sink.session.session.rawValue }
+            report.sessions = sessions.sorted().prefix(Limits.checkNames).map { SessionID($0) }
+            let installations = try sink.root.directory(DestinationPath.reservedComponent).names().filter {
+                $0 != sink.session.installation && SinkSession(installation: $0, session: sink.session.session) != nil
+            }
+            report.installations = Array(installations.sorted().prefix(Limits.checkInstallations))
+            return true
+        } catch {
+            throw error.inSink("listing the parts in \(sink.path)")
+        }
+    }
+}
