@@ -44,9 +44,11 @@ origin_packages=(nginx)
 peer_packages=(pgbouncer prometheus apache2 caddy lighttpd lighttpd-mod-openssl squid vsftpd openssh-server openssh-client openssl curl aria2 wget2 rclone python3-venv)
 # Other people's programs that deploy/bench.sh measures beside Muster, and what makes the certificates of the server they all fetch from.
 bench_packages=(curl aria2 wget2 axel lftp rclone openssl)
+# What the storm has beside other tests: a balancer before coordinators, and a library that makes system calls fail.
+chaos_packages=(haproxy fiu-utils libfiu0)
 # Counts what a worker calls the system for.
 guard_packages=(strace valgrind)
-# Checks the formal model, and what it needs to compile it.
+# Checks the formal models, and what it needs to compile them.
 model_packages=(spin gcc libc6-dev)
 # Verifiers of what Muster sends and of what its API takes, by other people.
 python_packages=(standardwebhooks==1.1.0 cloudevents==2.2.0 schemathesis==4.32.5)

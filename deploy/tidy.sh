@@ -33,6 +33,10 @@ long=$(git ls-files -z 'Sources/*.sql' | xargs -0 awk '
 left=$(git ls-files -z 'Sources/*.swift' | xargs -0 grep -nE 'try!|fatalError\(|as! |Task\.detached|(TODO|FIXME|XXX)' || true)
 [ -z "$left" ] || complain "these don't belong into the sources:"$'\n'"$left"
 
+# The simulation runs this code on a clock and an executor of its own (adr/0050).
+real=$(git ls-files -z 'Sources/MusterWorker/*.swift' 'Sources/MusterCoordinator/Leasing/*.swift' | xargs -0 grep -nE 'Task\.sleep|ContinuousClock|\bTask( \{|\()' || true)
+[ -z "$real" ] || complain "the simulation can't run what waits for real time, or starts a task of its own:"$'\n'"$real"
+
 top=$(git ls-files | cut -d/ -f1 | sort -u | grep -vE '^(Package\.swift|README\.md|LICENSE|Sources|Tests|deploy|docs|\..*)$' || true)
 [ -z "$top" ] || complain "the top level is fixed; these are not of it: $top"
 

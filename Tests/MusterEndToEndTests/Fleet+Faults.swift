@@ -2,13 +2,15 @@ import Glibc
 import MusterTestSupport
 
 extension Fleet {
-    /// Ends the only coordinator, these workers and the database at one moment, as a power cut does (F20), and starts the
-    /// database and the coordinator again.
-    func cutPower(to workers: [TestProcess]) async throws {
-        guard let coordinator = coordinators.first, let server = await postgres.processID else {
-            throw Unexpected("something is dead already")
-        }
-        let doomed = [coordinator.process] + workers
+    /// Ends the coordinators, these workers and the database at one moment, as a power cut does (F20), and starts the database and the
+    /// coordinators again.
+    ///
+    /// - Parameter database: The cluster; nil is that of the fleet.
+    func cutPower(to workers: [TestProcess], database: TestPostgres? = nil) async throws {
+        let database = database ?? postgres
+        let old = coordinators
+        guard !old.isEmpty, let server = await database.processID else { throw Unexpected("something is dead already") }
+        let doomed = old.map(\.process) + workers
         // Stopped first, so that none of them sees another one die.
         for process in doomed { try process.signal(SIGSTOP) }
         let backends = ProcessTree.descendants(of: server)
@@ -16,9 +18,9 @@ extension Fleet {
         for process in doomed { try await kill(process) }
         for process in backends + [server] { try await ProcessTree.waitForEnd(of: process) }
 
-        await postgres.stop(.immediate)
-        try await postgres.start()
-        try await startCoordinator(port: coordinator.port)
+        await database.stop(.immediate)
+        try await database.start()
+        for coordinator in old { try await startCoordinator(port: coordinator.port) }
     }
 }
 

@@ -105,9 +105,11 @@ extension Fleet {
         }
 
         init?(_ event: EventDocument) {
+            // After a failover or a restore the ids end in a mark (adr/0022).
             let words = event.id.split(separator: "-")
-            guard event.type.hasPrefix("dev.muster.group."), words.count == 4, let generation = Int32(words[2]),
-                let state = GroupState(rawValue: String(words[3])), state.isTerminal
+            guard event.type.hasPrefix("dev.muster.group."), (4...5).contains(words.count),
+                let generation = Int32(words[2]), let state = GroupState(rawValue: String(words[3])),
+                state.isTerminal
             else { return nil }
             self.init(generation: generation, state: state)
         }

@@ -20,6 +20,22 @@ actor Fleet {
         var url: String { "http://127.0.0.1:\(port)" }
     }
 
+    /// How a worker is started, and started again in place of a dead one.
+    struct WorkerSetup: Sendable {
+        /// Transfers at once.
+        var slots = 4
+        /// The directory of the sink `default`; nil is the one that all workers share.
+        var sink: FilePath?
+        /// The URLs that it is given as `--server`; nil is those of the fleet.
+        var servers: String?
+        /// Its token.
+        var token: String?
+        /// A program with arguments that becomes the worker.
+        var prefix: [String] = []
+        /// Further options of `muster work`.
+        var options: [String] = []
+    }
+
     /// The sink's directory.
     nonisolated let sink: FilePath
     /// A directory for manifests and the like.
@@ -35,6 +51,11 @@ actor Fleet {
     private let coordinatorPrefix: [String]
     private var processes: [(name: String, process: TestProcess)] = []
     private(set) var coordinators: [Coordinator] = []
+    /// The URL of the balancer before the coordinators; nil without one.
+    private(set) var balancer: String?
+    /// The connection strings of coordinators that do not use the fleet's, by their ports.
+    private var databases: [Int: String] = [:]
+    private var setups: [String: WorkerSetup] = [:]
 
     /// Runs a test with a fleet, which is taken down afterwards.
     ///
@@ -85,23 +106,32 @@ actor Fleet {
         coordinatorPrefix = prefix
     }
 
-    /// A client of some coordinators; of all that were started, when none is named.
+    /// A client of some coordinators; of all that were started, or of the balancer before them, when none is named.
     func client(of urls: [String]? = nil, token: String? = nil) -> MusterClient {
-        MusterClient(servers: urls ?? coordinators.map(\.url), token: token, send: transport.send)
+        let all = balancer.map { [$0] } ?? coordinators.map(\.url)
+        return MusterClient(servers: urls ?? all, token: token, send: transport.send)
     }
 
-    /// The URLs of all coordinators, as `--server` takes them.
-    var servers: String { coordinators.map(\.url).joined(separator: ",") }
+    /// The URLs of all coordinators, or of the balancer before them, as `--server` takes them.
+    var servers: String { balancer ?? coordinators.map(\.url).joined(separator: ",") }
+
+    /// Has clients, commands and workers that are started from now on use a balancer before the coordinators.
+    func use(balancer url: String) { balancer = url }
 
     /// Starts a coordinator and waits until it listens; it gets a port of its own unless one is named.
+    ///
+    /// - Parameter database: Its connection string; nil is that of the last coordinator at the port, or else the fleet's.
     @discardableResult
-    func startCoordinator(port: Int = 0, options: [String] = []) async throws -> Coordinator {
+    func startCoordinator(
+        port: Int = 0, options: [String] = [], database: String? = nil
+    ) async throws -> Coordinator {
+        let database = database ?? databases[port] ?? conninfo
         let process = try await TestProcess.start(
             "/usr/bin/env",
             arguments: coordinatorPrefix + [
                 try TestProcess.musterExecutable().string, "serve", "--listen", "127.0.0.1:\(port)",
             ] + coordinatorOptions + options,
-            environment: ["MUSTER_DATABASE": conninfo]
+            environment: ["MUSTER_DATABASE": database]
         )
         processes.append(("coordinator", process))
         let line = try await process.waitForLine(containing: "listening on", in: .standardOutput)
@@ -109,6 +139,7 @@ actor Fleet {
             throw Unexpected("no port in \(line)")
         }
         let coordinator = Coordinator(process: process, port: number)
+        databases[number] = database
         coordinators.removeAll { $0.port == number }
         coordinators.append(coordinator)
         return coordinator
@@ -135,28 +166,49 @@ actor Fleet {
         prefix: [String] = [],
         options: [String] = []
     ) async throws -> TestProcess {
+        try await startWorker(
+            name, WorkerSetup(slots: slots, sink: sink, token: token, prefix: prefix, options: options))
+    }
+
+    /// The same. The setup is kept for ``replaceWorker(_:_:)``.
+    @discardableResult
+    func startWorker(_ name: String, _ setup: WorkerSetup) async throws -> TestProcess {
+        setups[name] = setup
+        return try await launch(name, setup, as: name)
+    }
+
+    private func launch(_ name: String, _ setup: WorkerSetup, as label: String) async throws -> TestProcess {
         let process = try await TestProcess.start(
             "/usr/bin/env",
-            arguments: prefix + [
-                try TestProcess.musterExecutable().string, "work", "--server", servers, "--name", name,
-                "--slots", "\(slots)", "--sink", "default=\(sink ?? self.sink)",
+            arguments: setup.prefix + [
+                try TestProcess.musterExecutable().string, "work", "--server", setup.servers ?? servers, "--name", name,
+                "--slots", "\(setup.slots)", "--sink", "default=\(setup.sink ?? sink)",
                 // Tests have their keys and certificates in any directory.
                 "--secret-directory", "/=*",
-            ] + options,
-            environment: ["MUSTER_WORKER_TOKEN": token]
+            ] + setup.options,
+            environment: ["MUSTER_WORKER_TOKEN": setup.token]
         )
-        processes.append((name, process))
+        processes.append((label, process))
         try await process.waitForLine(containing: "Session opened", in: .standardError)
         return process
     }
 
     /// Kills the worker of that name (SIGKILL) and starts another one under it.
-    func replaceWorker(_ name: String, slots: Int = 4) async throws {
+    ///
+    /// - Parameter change: Changes how it is started, this time and when it is replaced again.
+    func replaceWorker(_ name: String, _ change: @Sendable (inout WorkerSetup) -> Void = { _ in }) async throws {
         if let index = processes.lastIndex(where: { $0.name == name }) {
-            try await kill(processes[index].process)
-            processes.remove(at: index)
+            let process = processes.remove(at: index).process
+            try await kill(process)
         }
-        try await startWorker(name, slots: slots)
+        var setup = setups[name] ?? WorkerSetup()
+        change(&setup)
+        try await startWorker(name, setup)
+    }
+
+    /// Starts another worker under the name of one that runs, and with its setup (F16). ``worker(_:)`` means the first one still.
+    func startNamesake(of name: String) async throws -> TestProcess {
+        try await launch(name, setups[name] ?? WorkerSetup(), as: "namesake of \(name)")
     }
 
     /// The worker of that name, alive or not.

@@ -26,19 +26,6 @@ extension EndToEnd {
             return (try? await process.waitForExit()) == .exited(0)
         }
 
-        /// Fills the file system to its last byte, whatever the worker has there.
-        private static func fill(_ path: FilePath) throws {
-            let file = try FileDescriptor.open(
-                path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
-            defer { try? file.close() }
-            do {
-                let page = [UInt8](repeating: 0x6d, count: 4_096)
-                while true { try file.writeAll(page) }
-            } catch Errno.noSpace {
-                return
-            }
-        }
-
         @Test(.enabled("mounting a file system needs root", mayMount))
         func sinkWithoutRoomIsParkedAndGoesOnByItself() async throws {
             let origin = try await ScriptedOrigin.start()
@@ -52,7 +39,7 @@ extension EndToEnd {
                 // The mount is visible to this worker alone, and through its entry in /proc.
                 let inside = FilePath("/proc/\(worker.processID)/root\(disk)")
                 let filler = inside.appending("filler")
-                try Self.fill(filler)
+                try SmallDisk.fill(filler)
                 try await fleet.submit("g", [files[0]])
 
                 try await worker.waitForLine(containing: "storageFull", in: .standardError)

@@ -6,7 +6,7 @@ extension EndToEnd {
     /// All coordinators of a database run one build; workers go on while they are replaced (`adr/0016`, F18).
     @Suite struct Upgrade {
         /// Makes the database one of another build, with other functions.
-        private static let otherBuild = """
+        static let otherBuild = """
             UPDATE muster_build SET build = 'another', verbs = array_remove(verbs, 'seal_group(bigint)') || 'former()'::text;
             DROP FUNCTION seal_group(bigint);
             CREATE FUNCTION former() RETURNS integer LANGUAGE sql AS 'SELECT 1'

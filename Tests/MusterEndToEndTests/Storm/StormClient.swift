@@ -12,7 +12,7 @@ struct StormClient: Sendable {
     /// The names of the groups.
     static let groups = (0..<20).map { "g\($0)" }
     /// The names of the workers.
-    static let workers = (0..<8).map { "w\($0)" }
+    static let workers = (0..<4).map { "w\($0)" }
 
     /// Makes every group, with a few files each.
     mutating func begin() async {

@@ -67,6 +67,8 @@ final class StormLedger: Sendable {
     func removals(of path: String) -> Set<RemovedFiles> { notes.withLock { $0.removals[path] ?? [] } }
     /// How often each verb had each outcome.
     var deeds: [String: Int] { notes.withLock { $0.deeds } }
+    /// How often a verb was sent.
+    var verbs: Int { notes.withLock { $0.deeds.values.reduce(0, +) } }
     /// The outcomes that nothing explains.
     var surprises: [String] { notes.withLock { $0.surprises } }
 }

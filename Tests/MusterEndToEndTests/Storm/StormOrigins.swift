@@ -25,7 +25,12 @@ struct StormOrigins: Sendable {
     private static let kinds = 24
     private let root: TemporaryDirectory
     private let nginx: NginxServer
-    private let hostile: [ScriptedOrigin]
+    /// The origins that misbehave.
+    let hostile: [ScriptedOrigin]
+    /// An origin that does not, at no path of the storm: for files whose fetching shows whether the installation works.
+    let steady: ScriptedOrigin
+    /// The paths on which workers reach nginx and the hostile origins, in this order.
+    let paths: [DistantPath]
     private let contents: [ScriptedOrigin.Content]
     private let digests: [String]
 
@@ -55,9 +60,14 @@ struct StormOrigins: Sendable {
             }
             hostile.append(origin)
         }
+        let nginx = try await NginxServer.start(documentRoot: root.path, limitRate: rate)
+        var paths: [DistantPath] = []
+        for port in [nginx.port] + hostile.map(\.port) { paths.append(try await DistantPath.open(to: .port(port))) }
+        let steady = try await ScriptedOrigin.start()
+        steady.limitRate(bytesPerSecond: 2 << 20)
         return StormOrigins(
-            root: root, nginx: try await NginxServer.start(documentRoot: root.path, limitRate: rate), hostile: hostile,
-            contents: contents, digests: contents.map { $0.sha256() })
+            root: root, nginx: nginx, hostile: hostile, steady: steady, paths: paths, contents: contents,
+            digests: contents.map { $0.sha256() })
     }
 
     /// Misbehaviours that a task gets over sooner or later, or fails of; the bytes of its file are right in any case.
@@ -75,8 +85,8 @@ struct StormOrigins: Sendable {
     func file(_ number: Int, of group: String, using random: inout SeededGenerator) -> StormFile {
         let kind = Int.random(in: 0..<contents.count, using: &random)
         // The number makes the request lines of different tasks differ.
-        let good = "\(nginx.url)/\(kind)?n=\(number)"
-        let bad = "\(hostile[Int.random(in: 0..<hostile.count, using: &random)].url)/\(kind)?n=\(number)"
+        let good = "\(paths[0].url)/\(kind)?n=\(number)"
+        let bad = "\(paths[1 + Int.random(in: 0..<hostile.count, using: &random)].url)/\(kind)?n=\(number)"
         let urls =
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<5: [good]
@@ -95,11 +105,12 @@ struct StormOrigins: Sendable {
     }
 
     /// Muster's keys of these origins.
-    var keys: [String] { [nginx.url] + hostile.map(\.url) }
+    var keys: [String] { paths.map(\.url) }
 
     /// Ends all misbehaviours.
     func calm() {
         for origin in hostile {
+            origin.acceptConnections()
             for index in contents.indices { origin.behave("/\(index)") }
         }
     }
@@ -109,9 +120,12 @@ struct StormOrigins: Sendable {
         Dictionary(grouping: nginx.requests) { $0.uri.split(separator: "=").last.flatMap { Int($0) } ?? -1 }
     }
 
+    /// How many requests the hostile origins have had.
+    var hostileRequests: Int { hostile.reduce(0) { $0 + $1.requests.count } }
+
     /// Stops them.
     func stop() async throws {
         try await nginx.stop()
-        for origin in hostile { await origin.stop() }
+        for origin in hostile + [steady] { await origin.stop() }
     }
 }
