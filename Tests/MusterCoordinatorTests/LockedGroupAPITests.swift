@@ -5,7 +5,7 @@ import Testing
 
 @testable import MusterCoordinator
 
-/// A transaction that keeps one group locked delays no other group (I19).
+/// A transaction that keeps one group, its tasks or its leases locked delays no other group (I19).
 @Suite("A locked group delays only itself")
 struct LockedGroupAPITests {
     private static let opening = SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test")
@@ -21,14 +21,15 @@ struct LockedGroupAPITests {
             finished: .init(size: 10, digests: [:]))
     }
 
-    @Test func reportsOnOthersAreStoredAndThoseOnItComeAgain() async throws {
+    @Test(arguments: RunningCoordinator.Lock.allCases)
+    func reportsOnOthersAreStoredAndThoseOnItComeAgain(lock: RunningCoordinator.Lock) async throws {
         try await RunningCoordinator.with { coordinator in
             for group in ["g", "h", "i"] { try await Self.fill(coordinator, group) }
             let session = try await coordinator.client.openSession(Self.opening)
             let leases = try await coordinator.client.sync(session.id, SyncRequest(sequence: 1, settled: 0, room: 3))
                 .leases
             let locked = try #require(leases.first { $0.path == "g" })
-            try await coordinator.locking("g") {
+            try await coordinator.locking("g", lock) {
                 let reports = leases.filter { $0.path != "i" }.map(Self.finished)
                 let answer = try await coordinator.client.sync(
                     session.id, SyncRequest(sequence: 2, settled: 1, reports: reports, held: leases.map(\.name)))

@@ -34,6 +34,10 @@ import Yams
             Operation("GET /metrics"),
             Operation("GET /openapi.yaml"),
             Operation("GET /readyz"),
+            Operation("POST /v1/checks", body: CheckRequest.self, answer: CheckDocument.self),
+            Operation("DELETE /v1/checks/{id}"),
+            Operation("GET /v1/checks/{id}", answer: CheckDocument.self),
+            Operation("GET /v1/checks/{id}/findings", answer: Page<FindingDocument>.self),
             Operation("GET /v1/consumers", answer: Page<ConsumerDocument>.self),
             Operation("DELETE /v1/consumers/{name}"),
             Operation(
@@ -165,9 +169,11 @@ import Yams
     @Test func closedLists() throws {
         let lists: [(place: [String], cases: [String])] = [
             (["Attempt", "properties", "outcome", "enum"], AttemptOutcome.allCases.map(\.rawValue)),
+            (["CheckOrder", "properties", "kind", "enum"], CheckOrder.Kind.allCases.map(\.rawValue)),
             (["DeadlineAction", "enum"], DeadlineAction.allCases.map(\.rawValue)),
             (["DeliveryState", "enum"], DeliveryState.allCases.map(\.rawValue)),
             (["Event", "properties", "type", "examples"], EventType.allCases.map(\.rawValue)),
+            (["FindingKind", "enum"], FindingKind.allCases.map(\.rawValue)),
             (["GroupState", "enum"], GroupState.allCases.map(\.rawValue)),
             (["Lease", "properties", "kind", "enum"], LeaseKind.allCases.map(\.rawValue)),
             (["Lease", "properties", "looks", "enum"], Look.allCases.map(\.rawValue)),

@@ -127,7 +127,7 @@ struct RoundTableTests {
                         }
                     case .polls, .sessions, .backoffs, .hours, .groupDeadlines, .recalls, .purges, .repeats,
                         .taskDeadlines, .clock, .originRates, .work, .preemption, .shrinking, .events, .slow, .stalled,
-                        .names, .uploads,
+                        .names, .checks, .uploads,
                         .retention:
                         round
                     }

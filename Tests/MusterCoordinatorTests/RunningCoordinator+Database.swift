@@ -41,11 +41,22 @@ extension RunningCoordinator {
             """)
     }
 
-    /// Runs `body` while another transaction holds the lock of the group's row.
-    func locking(_ group: String, _ body: @Sendable () async throws -> Void) async throws {
+    /// The rows of a group that another transaction can lock.
+    enum Lock: CaseIterable, Sendable {
+        case group, tasks, leases
+    }
+
+    /// Runs `body` while another transaction has rows of the group locked.
+    func locking(_ group: String, _ lock: Lock = .group, _ body: @Sendable () async throws -> Void) async throws {
         try await withDatabase { pool in
             try await pool.withTransaction { connection in
-                _ = try await connection.query("SELECT id FROM groups WHERE name = \(group) FOR NO KEY UPDATE")
+                let rows: SQL =
+                    switch lock {
+                    case .group: "groups g WHERE g.name = \(group)"
+                    case .tasks: "tasks g WHERE g.group_id = (SELECT id FROM groups WHERE name = \(group))"
+                    case .leases: "leases g WHERE g.group_id = (SELECT id FROM groups WHERE name = \(group))"
+                    }
+                _ = try await connection.query("SELECT FROM \(rows) FOR NO KEY UPDATE OF g")
                 try await body()
             }
         }

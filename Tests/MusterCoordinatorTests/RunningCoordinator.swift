@@ -35,8 +35,11 @@ struct RunningCoordinator {
     }
 
     /// Runs `body` with a second coordinator on the database of this one.
-    func withAnother(_ body: @Sendable (RunningCoordinator) async throws -> Void) async throws {
-        try await Self.run(on: database, configure: { _ in }, token: nil, body)
+    ///
+    /// - Parameter way: parameters of the connection that take the place of those of this coordinator.
+    func withAnother(through way: String = "", _ body: @Sendable (RunningCoordinator) async throws -> Void) async throws
+    {
+        try await Self.run(on: "\(database) \(way)", configure: { _ in }, token: nil, body)
     }
 
     private static func run(

@@ -26,6 +26,7 @@ enum Schema {
         Script("0002_leasing", PackageResources._002_leasing_sql),
         Script("0003_events", PackageResources._003_events_sql),
         Script("0004_requests", PackageResources._004_requests_sql),
+        Script("0005_checks", PackageResources._005_checks_sql),
     ]
 
     /// Installed as a whole, in any order.
@@ -34,6 +35,7 @@ enum Schema {
         Script("answers", PackageResources.answers_sql),
         Script("budgets", PackageResources.budgets_sql),
         Script("chains", PackageResources.chains_sql),
+        Script("checks", PackageResources.checks_sql),
         Script("chunks", PackageResources.chunks_sql),
         Script("claim", PackageResources.claim_sql),
         Script("clock", PackageResources.clock_sql),
@@ -44,6 +46,7 @@ enum Schema {
         Script("deliveries", PackageResources.deliveries_sql),
         Script("events", PackageResources.events_sql),
         Script("failures", PackageResources.failures_sql),
+        Script("findings", PackageResources.findings_sql),
         Script("grants", PackageResources.grants_sql),
         Script("incarnation", PackageResources.incarnation_sql),
         Script("ladder", PackageResources.ladder_sql),
@@ -57,6 +60,7 @@ enum Schema {
         Script("preemption", PackageResources.preemption_sql),
         Script("purges", PackageResources.purges_sql),
         Script("questions", PackageResources.questions_sql),
+        Script("repairs", PackageResources.repairs_sql),
         Script("reports", PackageResources.reports_sql),
         Script("requests", PackageResources.requests_sql),
         Script("returns", PackageResources.returns_sql),

@@ -217,10 +217,12 @@ public struct TaskRecord: Sendable {
         let longestLimit = FailureKind.longestLimit(status: failure?.status)
         let mayPass = sinceServed.map { $0 < longestLimit } ?? false
         retry = try row.decode("next_try", as: Int32?.self).map {
-            let limit = mayPass && $0 >= limit ?? 0 ? nil : limit
+            // The last try is made again and again as long as the origin may have a limit that passes.
+            let isRepeated = mayPass && $0 >= limit ?? 0
+            let rest = isRepeated ? sinceServed.map { (longestLimit - $0).components.seconds } : nil
             return TaskRetry(
                 number: min($0, limit ?? $0), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil },
-                onForSeconds: try row.decode("on_for_seconds"))
+                onForSeconds: try row.decode("on_for_seconds") ?? rest)
         }
     }
 }

@@ -1,8 +1,8 @@
 import MusterAPI
 import MusterCore
 
-/// Opens the worker's sessions and begins them in its sinks. A sink whose directory a coordinator refuses is left out, so that the
-/// other sinks work (I19), and is asked for again with each probe of it.
+/// Opens the worker's sessions and begins them in its sinks. A sink whose directory a coordinator refuses, or that is not there yet, is
+/// left out, so that the other sinks work (I19), and is asked for with each probe that finds it.
 struct SessionOpener: Sendable {
     let configuration: WorkerConfiguration
     let client: MusterClient
@@ -59,6 +59,8 @@ struct SessionOpener: Sendable {
         }
     }
 
+    private static let unknown = SinkTrouble(kind: .storage, detail: "its directory is not known yet")
+
     private func isReplaced(_ sink: String) -> Bool {
         configuration.sinks.contains { $0.name == sink && $0.identity == .replaced }
     }
@@ -78,6 +80,12 @@ struct SessionOpener: Sendable {
                         return SinkStatus(station.name, .trouble(trouble))
                     }
                     let mark = document.marks?[station.name]
+                    guard mark != nil || !station.needsMark else {
+                        // Told as soon as the directory is found, by `probe`: the sinks that are there do not wait for it.
+                        let trouble = station.trouble ?? Self.unknown
+                        station.stayOut(of: session, trouble)
+                        return SinkStatus(station.name, .trouble(trouble))
+                    }
                     return SinkStatus(
                         station.name, await station.begin(session, mark: mark) { late(station.name, $0) })
                 }

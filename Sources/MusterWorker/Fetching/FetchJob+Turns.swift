@@ -1,6 +1,7 @@
 import MusterAPI
 import MusterCore
 import MusterCurl
+import MusterSystem
 
 /// How far it is decided whether the refusal of a file is a limit of its origin (row 24; adr/0033).
 enum Turns: Sendable, Hashable {
@@ -46,7 +47,8 @@ extension FetchJob {
         }
         // Other requests may have been made at the same time.
         if await context.conduct.servesNobody(origin, for: control) {
-            guard status != OriginWitnesses.silence else { return nil }
+            // Where nothing is served, an error of the server is an outage.
+            guard status != OriginWitnesses.silence, !Self.isOfServer(status) else { return nil }
             plan.arrival.isUnserved = context.conduct.isRefusedForItself(origin, isShared: plan.arrival.isShared)
             guard !plan.arrival.isUnserved, plan.waits < Self.mostWaits else { return nil }
             // Many requests at once may have been more than the origin allows: the file is asked for alone.
@@ -76,7 +78,7 @@ extension FetchJob {
             return nil
         }
         // Spreads the turns over a time in which connections open and close.
-        try? await Task.sleep(for: Self.pause * count)
+        try? await MonotonicClock.sleep(for: Self.pause * count)
         switch await testimony(of: witness, for: address, status: status, after: refused) {
         case .served:
             context.witnesses.servedAgain(address.origin)
@@ -86,7 +88,7 @@ extension FetchJob {
             }
             plan.turns = .begun(count + 1)
             // The place that was free for the witness may be free again only a moment later: the pauses differ.
-            try? await Task.sleep(for: Self.pause * (count % 3))
+            try? await MonotonicClock.sleep(for: Self.pause * (count % 3))
             return .again
         case .refused:
             context.witnesses.told(isLimit: true, address, status: status)
@@ -115,7 +117,7 @@ extension FetchJob {
         }
         guard plan.waits < Self.mostWaits, plan.waits < 2 || context.conduct.isBusy(origin) else { return nil }
         plan.waits += 1
-        try? await Task.sleep(for: min(Self.wait * plan.waits, .seconds(1)))
+        try? await MonotonicClock.sleep(for: min(Self.wait * plan.waits, .seconds(1)))
         return .again
     }
 
@@ -235,11 +237,16 @@ extension FetchJob {
         }
     }
 
+    /// Whether a status says that the server has failed, without naming a limit.
+    private static func isOfServer(_ status: Int) -> Bool { [500, 502, 504].contains(status) }
+
     /// Whether a refusal that usually has another meaning may be a limit: the origin serves other requests, or may, and the file would be given up for the
-    /// refusal.
+    /// refusal, or loses a try by it.
     private func isUnusualLimit(
         _ kind: FailureKind, _ status: Int, _ question: FetchQuestion, _ arrival: Arrival
     ) -> Bool {
+        // A proxy before a server that takes one request at a time answers the others so. By itself such an answer is a try.
+        if Self.isOfServer(status) { return arrival.isShared && context.conduct.isServing(origin, despite: status) }
         guard kind.rule == .nextSource || kind == .network, status != 407, lease.mayMoveOn != true else { return false }
         // After a redirect to an unreachable host, no request without the range follows.
         return (question.range == nil || !kind.mayBeForRange && kind != .badRange || kind == .network)

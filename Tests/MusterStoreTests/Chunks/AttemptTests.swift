@@ -290,8 +290,8 @@ import Testing
         }
     }
 
-    /// A rate limit may pass (`may_pass`): no try is the last one as long as the origin has served lately.
-    @Test func noTryIsCalledTheLastOneWhereALimitMayPass() async throws {
+    /// A rate limit may pass (`may_pass`): the last try is made again and again as long as the origin has served lately, and it is told for how long.
+    @Test func endOfTheTriesIsToldWhereALimitMayPass() async throws {
         try await StoreFixture.run(policy: Self.patientPolicy) { fixture in
             try await fixture.makeGroup("g", [Wanted("served"), Wanted("t")])
             var worker = try await fixture.makeWorker()
@@ -303,10 +303,12 @@ import Testing
                 try await fixture.passBackoffs()
             }
             func retry() async throws -> TaskRetry? { try await fixture.store.task("t", of: "g").retry }
-            #expect(try await retry()?.number == 8)
-            #expect(try await retry()?.limit == nil)
+            let last = try #require(try await retry())
+            #expect(last.number == 8 && last.limit == 8)
+            #expect((1...120).contains(last.onForSeconds ?? 0), "\(last)")
             try await fixture.age(.originBytes, by: .seconds(120))
-            #expect(try await retry()?.limit == 8)
+            let over = try #require(try await retry())
+            #expect(over.limit == 8 && over.onForSeconds == nil)
         }
     }
 

@@ -12,11 +12,11 @@ import Testing
         let held: [GrantedLease]
 
         static func begin(
-            _ fixture: StoreFixture, lanes: Int32, cap: Int32, maxConnections: Int32? = nil
+            _ fixture: StoreFixture, lanes: Int32, cap: Int32, slots: Int32 = 8, maxConnections: Int32? = nil
         ) async throws -> Scene {
             try await fixture.makeGroup("slow", [Wanted("file")], maxConnections: maxConnections)
             try await fixture.capOrigins(at: cap)
-            var worker = try await fixture.makeWorker()
+            var worker = try await fixture.makeWorker(slots: slots)
             let first = try #require(try await worker.claim().first)
             try await worker.learn(first, size: 2_000)
             try await worker.done(first)
@@ -105,6 +105,43 @@ import Testing
                 try await fixture.passMinute()
                 #expect(try await fixture.store.preempt().isEmpty, "both groups have their shares")
             }
+            try await fixture.check()
+        }
+    }
+
+    /// No origin is full, but no worker has a slot free: a group with slow files at one origin gives up slots for another group's origin (I19).
+    @Test(arguments: [(1, 2), (3, 3)] as [(Int32, Int)])
+    func groupsOfOnePriorityShareTheSlotsByTheirWeights(weight: Int32, expected: Int) async throws {
+        try await StoreFixture.run { fixture in
+            var scene = try await Scene.begin(fixture, lanes: 4, cap: 8, slots: 4)
+            try await fixture.makeGroup("late", Wanted.many(8, "late", origins: ["b"]), weight: weight)
+            #expect(try await fixture.store.preempt().count == expected)
+            #expect(try await scene.yield() == expected)
+            let groups = try await scene.worker.claim(Int32(expected)).map(\.group)
+            #expect(groups == Array(repeating: "late", count: expected))
+            for _ in 0..<2 {
+                try await fixture.passMinute()
+                #expect(try await fixture.store.preempt().isEmpty, "both groups have their shares")
+            }
+            try await fixture.check()
+        }
+    }
+
+    /// Its files bring nothing, so that by bytes it would always be the next to be served.
+    @Test func aSilentGroupGivesUpSlotsAfterTenSeconds() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("silent", Wanted.many(8, "silent"))
+            var worker = try await fixture.makeWorker(slots: 4)
+            let held = try await worker.claim(4)
+            try #require(held.count == 4)
+            try await fixture.makeGroup("waiting", Wanted.many(8, "waiting", origins: ["b"]))
+            #expect(try await fixture.store.preempt().isEmpty, "an answer may come")
+            try await fixture.age(.grant, by: .seconds(11))
+            #expect(try await fixture.store.preempt().count == 2)
+            for wish in try await fixture.store.shrinkWishes(of: worker.session) {
+                try await worker.release(try #require(held.first { $0.name == wish.lease }), at: 0)
+            }
+            #expect(try await worker.claim(2).map(\.group) == ["waiting", "waiting"])
             try await fixture.check()
         }
     }

@@ -141,4 +141,30 @@ import Testing
             #expect(asked == [0, 1, 0, 1, 0, 0, 0])
         }
     }
+
+    /// A chunk that is still leased at a mirror goes to the other one if the mirror, which is not reached, has been given up meanwhile.
+    @Test func chunkOfAMirrorThatIsGivenUpGoesToTheOther() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.attempts = 5
+        policy.unreachedAttempts = 1
+        try await StoreFixture.run(policy: policy) { fixture in
+            var worker = try await begin(fixture)
+            let leases = try await worker.claim(10).filter { $0.source == 1 }
+            try #require(leases.count >= 2, "both sources bring some of the chunks")
+            func refuse(_ lease: GrantedLease) async throws {
+                try await worker.fail(lease, .network, isUnreached: true, isUnanswered: true, random: 0)
+            }
+            try await refuse(leases[0])
+            // By now it is certain that the origin is out: from here on each refusal is a try.
+            try await fixture.set(.doubt, .originBytes, .grant, ago: .seconds(3))
+            try await fixture.giveUp(source: 1)
+            try await refuse(leases[1])
+            try await fixture.check()
+            let task = try await fixture.store.task("t", of: "g")
+            #expect(task.state != .failed && task.failure?.kind == .network)
+            try await fixture.passBackoffs()
+            let next = try await worker.claim(10)
+            #expect(next.contains { $0.start == leases[1].start } && next.allSatisfy { $0.source == 0 })
+        }
+    }
 }

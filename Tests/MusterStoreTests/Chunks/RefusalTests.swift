@@ -258,6 +258,7 @@ import Testing
                 try await fixture.restOrigins(for: nil)
                 try await fixture.set("origins", "rate_bytes", to: 1.0)
                 try await fixture.set(.originBytes, ago: .seconds(seconds))
+                try await fixture.set(.doubt, ago: .seconds(max(0, seconds - 1)))
                 try await worker.refuse(try #require(try await worker.claim().first), 429)
                 let origin = try await fixture.origins()[0]
                 let (rest, silence) = (try #require(origin.restAfterRefusal), origin.silenceBeforeRefusal)
@@ -265,6 +266,19 @@ import Testing
                 try await fixture.check()
             }
             #expect(try await worker.claim().isEmpty)
+        }
+    }
+
+    /// It has served all that was asked for: that nothing came for a while shows no limit, and others must not wait for it (I19).
+    @Test func originThatWasIdleBeforeItRefusesOneFileRestsForAMoment() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var worker = try await fixture.makeWorker()
+            try await fixture.set("origins", "rate_bytes", to: 1.0)
+            try await fixture.set(.originBytes, ago: .seconds(66))
+            try await worker.refuse(try #require(try await worker.claim().first), 503)
+            let rest = try #require(try await fixture.origins()[0].restAfterRefusal)
+            #expect(rest <= 0.201)
         }
     }
 

@@ -24,6 +24,30 @@ import Testing
         }
     }
 
+    /// A process that opens another session has given up the one before: its work does not wait for the time to live (I19).
+    @Test func workOfASessionThatItsProcessHasGivenUpIsLeasedAtOnce() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t")])
+            var first = try await fixture.makeWorker("w")
+            let lease = try #require(try await first.claim().first)
+            func open(_ worker: String) async throws -> TestWorker {
+                let opening = SessionOpening(
+                    worker: worker, version: "1", labels: "{}", slots: 8, sinks: ["sink"], previous: first.session)
+                let session = try await fixture.store.openSession(opening, timeToLive: .seconds(3_600)).id
+                _ = try await fixture.store.sweepSessions()
+                return TestWorker(fixture: fixture, session: session)
+            }
+            var stranger = try await open("another")
+            #expect(try await stranger.claim().isEmpty, "another worker can't end it")
+            var second = try await open("w")
+            try await fixture.passBackoffs()
+            let again = try #require(try await second.claim().first)
+            #expect(again.name.chunk == lease.name.chunk && again.isFenced, "the old job may still be writing (I8)")
+            #expect(try await first.sync() == nil)
+            try await fixture.check()
+        }
+    }
+
     /// The process may have slept for longer than its session lived. Another process of the same name is not affected.
     @Test func drainingOutlivesTheExpiryOfASession() async throws {
         try await StoreFixture.run { fixture in

@@ -82,6 +82,14 @@ import Testing
         }
     }
 
+    /// A frame of one byte under each window (RFC 8878 §3.1.1.1.2).
+    @Test func windowBeyondThatOfTheContentCodingIsRefused() throws {
+        func frame(_ window: UInt8) -> [UInt8] { [0x28, 0xb5, 0x2f, 0xfd, 0x00, window, 0x09, 0x00, 0x00, 0x61] }
+        let largest = try Self.decoded(frame(13 << 3), .zstandard)
+        #expect(largest.bytes == [0x61] && largest.isComplete)
+        #expect(throws: ContentDecoder.Failure.self) { try Self.decoded(frame(14 << 3), .zstandard) }
+    }
+
     @Test func decodingStopsWhenNoMoreIsWanted() throws {
         let decoder = ContentDecoder(.gzip)
         var pieces = 0

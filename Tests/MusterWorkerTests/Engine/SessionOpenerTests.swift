@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import MusterAPI
 import MusterCore
 import MusterSystem
@@ -58,6 +59,43 @@ import Testing
     private static func document<Value: Decodable>(_ type: Value.Type, of request: APIRequest) throws -> Value {
         guard case .bytes(let body) = request.body else { throw CancellationError() }
         return try JSONDecoder().decode(type, from: Data(body))
+    }
+
+    /// The directory is new to the coordinator, which learns of it without a new session: the other sink's work goes on (I19).
+    @Test func aSinkThatAppearsLaterJoinsTheSession() async throws {
+        let sent = Mutex(Sent())
+        let bench = try Bench { request in
+            if request.url.hasSuffix("/sinks") {
+                let addition = try Self.document(SessionSinkRequest.self, of: request)
+                sent.withLock { $0.additions.append(addition) }
+                return try Self.answer(SessionSinkDocument(mark: addition.mark))
+            }
+            let opening = try Self.document(SessionRequest.self, of: request)
+            sent.withLock { $0.openings.append(opening) }
+            return try Self.answer(
+                SessionDocument(
+                    id: SessionID(1), ttlMilliseconds: 30_000, installation: ScratchSink.installation,
+                    marks: opening.marks))
+        }
+        let late = bench.opener.stations[1]
+        ScratchSink.remove(bench.paths[1])
+        guard case .sessionOpened(_, let sinks)? = await bench.open() else {
+            await bench.close()
+            throw StorageError.unavailable(.init("no session was opened"))
+        }
+        let status = sinks.first { $0.name == "default" }
+        #expect(status?.parked == .storage)
+        #expect(status?.detail?.contains("make the directory") == true, "\(String(describing: status))")
+        #expect(sinks.first { $0.name == "mem" }?.parked == nil && bench.mem.equipment != nil)
+        if case .trouble = await bench.opener.probe(late) {} else { Issue.record("it is not there yet") }
+
+        #expect(mkdir(bench.paths[1], 0o755) == 0)
+        if case .well = await bench.opener.probe(late) {} else { Issue.record("the session did not begin there") }
+        #expect(late.equipment != nil)
+        let (additions, openings) = sent.withLock { ($0.additions, $0.openings.count) }
+        #expect(additions.map(\.name) == ["default"] && additions.first?.mark == late.mark && late.mark != nil)
+        #expect(openings == 1)
+        await bench.close()
     }
 
     @Test func aRefusedSinkStaysOutOfTheSessionUntilItsDirectoryIsTaken() async throws {

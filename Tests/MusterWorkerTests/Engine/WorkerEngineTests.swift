@@ -81,6 +81,7 @@ import Testing
         let sink = SinkConfiguration(name: "default", path: directory.path.string)
         let station = try SinkStation(sink, gate: gate)
         let loops = try LoopSet(count: 1, slots: 1)
+        let checker = try SinkChecker()
         let configuration = WorkerConfiguration(servers: [], name: "w", sinks: [sink], slots: 1, version: "0")
         await WorkerEngine(
             configuration: configuration,
@@ -88,8 +89,10 @@ import Testing
             gate: gate,
             loops: loops,
             stations: [station],
+            checker: checker,
             logger: Logger(label: "test")
         ).run()
+        await checker.shutdown()
         await loops.shutdown()
         await station.shutdown()
         await origin.stop()

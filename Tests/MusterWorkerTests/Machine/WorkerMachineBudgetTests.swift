@@ -25,8 +25,9 @@ struct WorkerMachineBudgetTests {
             case .share(let shares): "share \(shares.count)"
             case .start: "start"
             case .openSession, .sync, .abandonSync, .closeSession, .guardAddresses, .trust,
-                .suspendWriting, .resumeWriting, .release, .abort, .shrink, .lengthen, .giveBackUntouched, .probe, .log,
-                .stop:
+                .suspendWriting, .resumeWriting, .release, .abort, .shrink, .lengthen, .giveBackUntouched, .probe,
+                .look,
+                .stopLooking, .log, .stop:
                 nil
             }
         }

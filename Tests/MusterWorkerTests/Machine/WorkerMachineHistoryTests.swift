@@ -49,7 +49,9 @@ struct WorkerMachineHistoryTests {
                 case .shrink(let name, let end), .lengthen(let name, let end):
                     if jobs.contains(name) { answers.append(.job(name, .shrunk(end: end))) }
                 case .stop: isStopped = true
-                case .guardAddresses, .trust, .suspendWriting, .resumeWriting, .share, .probe, .log: break
+                case .guardAddresses, .trust, .suspendWriting, .resumeWriting, .share, .probe, .look, .stopLooking,
+                    .log:
+                    break
                 }
             }
             for answer in answers { feed(answer) }

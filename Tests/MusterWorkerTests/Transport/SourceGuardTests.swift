@@ -31,7 +31,8 @@ import Testing
         "http://127.0.0.1/f", "http://localhost/f", "https://LOCALHOST.:8080/f", "http://a.localhost/f",
         "http://10.1.2.3:80/f", "http://[::1]/f", "http://[fe80::1%25eth0]/f", "http://127.1/f", "http://2130706433/f",
         "http://0x7f000001/f", "http://0177.0.0.1/f", "http://user@127.0.0.1/f", "http://example.org@127.0.0.1/f",
-        "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "not a url",
+        "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "http://example.org\\@127.0.0.1/f",
+        "not a url",
     ])
     func proxyIsNotAskedForPrivateAddresses(_ url: String) {
         let sources = SourceGuard()

@@ -13,7 +13,7 @@ CREATE TABLE pending_events (
     at      timestamptz NOT NULL DEFAULT statement_timestamp()   -- when it became true
 );
 
--- The durable log. Positions are contiguous and in commit order (I9): they are given out by the transaction that holds event_log.
+-- The durable log. Positions are contiguous, and follow the commits of each group (I9): they are given out by the transaction that holds event_log.
 CREATE TABLE events (
     position bigint PRIMARY KEY,                             -- its place in the log
     id       text NOT NULL CONSTRAINT events_id_unique UNIQUE,   -- this and the others as in pending_events

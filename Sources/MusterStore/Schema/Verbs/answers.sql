@@ -2,7 +2,9 @@
 -- rest; plans the chunks of the rest. A lease that asked for all of the file brings it, unless it is divided (once.sql). Returns whether the lease
 -- still exists.
 CREATE FUNCTION report_answer(a content, p_name text, p_rung text, p_asked_for_all boolean, p_chunk_size bigint) RETURNS boolean
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 DECLARE
     l leases;
     t tasks;

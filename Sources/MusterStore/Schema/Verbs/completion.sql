@@ -3,7 +3,9 @@
 -- Files are at their paths (I8): deletes the leases, finishes the tasks, counts them, writes their events and closes the groups, in one transaction
 -- (I6, I7).
 CREATE FUNCTION report_contents(p_contents content[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 DECLARE
     v_groups bigint[];
 BEGIN

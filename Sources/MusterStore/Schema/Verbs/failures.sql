@@ -5,7 +5,9 @@
 
 -- Handles failed leases in one transaction, in the order in which they were reported.
 CREATE FUNCTION report_failures(p_failures failure[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 DECLARE
     f failure;
 BEGIN

@@ -167,7 +167,9 @@ $$;
 -- A source contradicts the way in which it was asked: the task starts over on a lower rung, which is no try. If there is no lower rung, it is a try.
 -- A mirror of the source that taught the version is only skipped for this version.
 CREATE FUNCTION report_restart(p_session bigint, p_chunk bigint, p_epoch bigint, p_rung text, p_detail text, p_policy policy) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 DECLARE
     l leases;
     t tasks;

@@ -189,15 +189,16 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Pauses an origin that refuses because of too much though nothing else is requested there: it has a limit over some seconds, and may count refused
--- requests too. The pause is a third of the time in which it has served nothing, between 0.2 s and ten seconds, and ends no later than the time from
--- which the refusal can be no limit any more. The caller has locked the origin.
+-- requests too. The pause is a third of the time since the first refusal after which it has served nothing, between 0.2 s and ten seconds, and ends no
+-- later than the time from which the refusal can be no limit any more. The caller has locked the origin.
 CREATE FUNCTION leave_alone(p_origin bigint, f failure) RETURNS void
 LANGUAGE sql AS $$
     UPDATE origins o SET not_before = u.until, try_at = u.until
     FROM (
-        SELECT statement_timestamp() + least(greatest((statement_timestamp() - w.at) / 3, interval '0.2 s'), interval '10 s',
+        SELECT statement_timestamp() + least(
+            greatest((statement_timestamp() - greatest(w.at, d.doubted_at)) / 3, interval '0.2 s'), interval '10 s',
             greatest(w.at + f.limit_seconds * interval '1 s' - statement_timestamp(), interval '0.2 s')) AS until
-        FROM served_at(p_origin) AS w (at)
+        FROM served_at(p_origin) AS w (at) JOIN origins d ON d.id = p_origin
         WHERE w.at > statement_timestamp() - f.limit_seconds * interval '1 s'
     ) AS u
     WHERE o.id = p_origin AND NOT is_resting(o) AND f.retry_after IS NULL

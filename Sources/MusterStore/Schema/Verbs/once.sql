@@ -98,7 +98,9 @@ $$;
 -- An origin has served another request for a file: no more trials of it are made. If the trial was at another source of the file, which was far
 -- faster, the file begins anew there. Harmless when repeated.
 CREATE FUNCTION report_served_again(p_session bigint, p_chunk bigint, p_epoch bigint, p_first_chunk bigint) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 DECLARE
     l leases;
     t tasks;

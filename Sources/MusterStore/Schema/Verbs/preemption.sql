@@ -97,58 +97,68 @@ LANGUAGE sql STABLE AS $$
         CROSS JOIN LATERAL (SELECT free_lanes(o, p_origin_cap) AS free OFFSET 0) AS f
         WHERE is_awake(o)
     ) AS w
-    WHERE w.full_origin IS NOT NULL OR NOT EXISTS (
-        SELECT 1 FROM sessions s
-        WHERE g.sink = ANY (s.sinks) AND g.sink <> ALL (s.parked) AND NOT s.draining AND s.slots > (
-            SELECT count(DISTINCT l.lane) FILTER (WHERE l.lane > 0) + count(*) FILTER (WHERE l.lane = 0)
-            FROM leases l WHERE l.session_id = s.id))
+    WHERE w.full_origin IS NOT NULL OR NOT has_free_slot(g.sink)
 $$;
 
--- The lanes of a full origin that are to go from one group (the giver) to another of the same priority (the taker), since their numbers are far from
--- the groups' weights and transfers take long. There is one pair for each origin. For each lane, the taker has to be at least `step` below the
--- giver's level of service. The taker has had no more bytes than the giver (adr/0008); charges for bytes that are still to come do not count. A giver
--- with a byte budget is never ahead by bytes, whatever lanes it fills while it waits for the budget.
+-- Whether a session that works in a sink has a slot free.
+CREATE FUNCTION has_free_slot(p_sink text) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM sessions s
+        WHERE p_sink = ANY (s.sinks) AND p_sink <> ALL (s.parked) AND NOT s.draining AND s.slots > (
+            SELECT count(DISTINCT l.lane) FILTER (WHERE l.lane > 0) + count(*) FILTER (WHERE l.lane = 0)
+            FROM leases l WHERE l.session_id = s.id));
+END
+$$;
+
+-- The lanes that are to go from one group (the giver) to another of the same priority (the taker), since their numbers are far from the groups' weights
+-- and transfers take long: lanes of an origin that may have no more, or of any origin (NULL) if no session has a slot free. There is one pair for each
+-- origin, and one for the slots of each sink. For each lane, the taker has to be at least `step` below the giver's level of service. The taker has had
+-- no more bytes than the giver (adr/0008); charges for bytes that are still to come do not count. A giver with a byte budget is never ahead by bytes,
+-- whatever lanes it fills while it waits for the budget.
 CREATE FUNCTION uneven_lanes(p_origin_cap integer)
 RETURNS TABLE (origin_id bigint, taker bigint, giver bigint, lanes bigint, step bigint)
 LANGUAGE sql STABLE AS $$
     WITH waiting AS MATERIALIZED (
-        SELECT g.id, o.id AS origin_id, ready_on(g.id, o.id) AS ready
+        SELECT g.id, p.place, sum(ready_on(g.id, o.id))::bigint AS ready   -- a place is an origin, or 0 for slots
         FROM (
-            SELECT u.* FROM groups u
+            SELECT u.*, has_free_slot(u.sink) AS has_slot FROM groups u
             WHERE u.state IN ('open', 'sealed') AND group_may_run(u) AND group_rate(u) IS NULL
                 AND EXISTS (SELECT 1 FROM ready_chunks c WHERE c.group_id = u.id AND c.origin_id > 0 AND c.status = 'ready')
             ORDER BY u.priority DESC, u.served, u.id LIMIT 32
         ) AS g
         CROSS JOIN LATERAL ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
-        WHERE free_lanes(o, p_origin_cap) <= 0 AND is_awake(o)
-            AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true) AND asked_lanes(o.id, NULL) = 0
+        CROSS JOIN LATERAL (SELECT CASE WHEN free_lanes(o, p_origin_cap) <= 0 THEN o.id WHEN NOT g.has_slot THEN 0 END AS place OFFSET 0) AS p
+        WHERE p.place IS NOT NULL AND is_awake(o)
+            AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true) AND asked_lanes(nullif(p.place, 0), NULL) = 0
+        GROUP BY 1, 2
     ), held AS MATERIALIZED (
-        SELECT l.origin_id, l.group_id AS id, count(DISTINCT (l.session_id, l.lane)) AS lanes,
+        SELECT w.place, l.group_id AS id, count(DISTINCT (l.session_id, l.lane)) AS lanes,
             sum(greatest(0, l.charged - byte_charge(l.durable - l.resume))) AS pending
-        FROM leases l
-        WHERE l.origin_id IN (SELECT w.origin_id FROM waiting w) AND l.kind = 'fetch' GROUP BY 1, 2
+        FROM (SELECT DISTINCT w.place FROM waiting w) AS w JOIN leases l ON w.place IN (0, l.origin_id) AND l.kind = 'fetch' GROUP BY 1, 2
     ), sharer AS (
-        SELECT i.origin_id, g.id, g.sink, g.priority, g.weight, g.served, g.shares_at, coalesce(h.lanes, 0) AS lanes,
+        SELECT i.place, g.id, g.sink, g.priority, g.weight, g.served, g.shares_at, coalesce(h.lanes, 0) AS lanes,
             coalesce(h.pending, 0) AS pending, coalesce(w.ready, 0) AS ready, group_rate(g) IS NOT NULL AS is_limited,
             sum(coalesce(h.lanes, 0)) OVER same * g.weight / sum(g.weight) OVER same AS part
-        FROM (SELECT w.origin_id, w.id FROM waiting w UNION SELECT h.origin_id, h.id FROM held h) AS i
+        FROM (SELECT w.place, w.id FROM waiting w UNION SELECT h.place, h.id FROM held h) AS i
         JOIN groups g ON g.id = i.id
-        LEFT JOIN waiting w ON w.origin_id = i.origin_id AND w.id = i.id
-        LEFT JOIN held h ON h.origin_id = i.origin_id AND h.id = i.id
-        WINDOW same AS (PARTITION BY i.origin_id, g.sink, g.priority)
+        LEFT JOIN waiting w ON w.place = i.place AND w.id = i.id
+        LEFT JOIN held h ON h.place = i.place AND h.id = i.id
+        WINDOW same AS (PARTITION BY i.place, g.sink, g.priority)
     ), pair AS (
-        SELECT DISTINCT ON (t.origin_id) t.origin_id, t.id AS taker, h.id AS giver, t.weight,
+        SELECT DISTINCT ON (t.place, t.sink) t.place, t.id AS taker, h.id AS giver, t.weight,
             least(floor(t.part) - t.lanes, h.lanes - ceil(h.part), t.ready)::bigint AS lanes, h.pending / h.lanes / h.weight AS refund
-        FROM sharer t JOIN sharer h ON h.origin_id = t.origin_id AND h.sink = t.sink AND h.priority = t.priority
+        FROM sharer t JOIN sharer h ON h.place = t.place AND h.sink = t.sink AND h.priority = t.priority
         WHERE t.ready > 0 AND t.lanes < floor(t.part) AND h.lanes > ceil(h.part)
             AND (t.shares_at IS NULL OR h.is_limited OR t.served - t.pending / t.weight <= h.served - h.pending / h.weight)
-        ORDER BY t.origin_id, floor(t.part) - t.lanes DESC, h.lanes - ceil(h.part) DESC, t.id, h.id
+        ORDER BY t.place, t.sink, floor(t.part) - t.lanes DESC, h.lanes - ceil(h.part) DESC, t.id, h.id
     )
-    SELECT p.origin_id, p.taker, p.giver, p.lanes, (p.refund + next.charge::numeric / p.weight)::bigint
+    SELECT nullif(p.place, 0), p.taker, p.giver, p.lanes, (p.refund + next.charge::numeric / p.weight)::bigint
     FROM pair p
     CROSS JOIN LATERAL (
         SELECT chunk_charge(c.first, c.last, c.resume, NULL) AS charge FROM ready_chunks c
-        WHERE c.group_id = p.taker AND c.origin_id = p.origin_id AND c.status = 'ready' ORDER BY c.rank, c.id LIMIT 1
+        WHERE c.group_id = p.taker AND c.origin_id > 0 AND p.place IN (0, c.origin_id) AND c.status = 'ready' ORDER BY c.rank, c.id LIMIT 1
     ) AS next
 $$;
 
@@ -173,7 +183,7 @@ $$;
 
 -- Lanes that can be given up, those of the least urgent groups first: of a sink, an origin or a group if one is given, and of groups below a priority
 -- if one is given. Only lanes whose transfer others can resume, and which would take more than 2 s more; or whose file has brought nothing for three
--- seconds, or ten if the waiting group is no more urgent (60 where the URL may work once), and twice as long each time.
+-- seconds, or ten if the waiting group is no more urgent (60 for a lane of one origin whose URLs may work once), and twice as long each time.
 CREATE FUNCTION preemptible_lanes(p_sink text, p_origin bigint, p_group bigint, p_priority integer, p_limit bigint)
 RETURNS TABLE (session_id bigint, lane bigint)
 LANGUAGE sql STABLE AS $$
@@ -192,7 +202,7 @@ LANGUAGE sql STABLE AS $$
         AND CASE WHEN t.planned THEN t.rung = 'chunks' AND p.needs > 2
             ELSE l.durable = l.resume AND l.granted_at < statement_timestamp() - power(2, least(l.shrink_asks, 6)) * CASE
                 WHEN p_priority IS NOT NULL THEN interval '3 s'
-                WHEN (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id) THEN interval '10 s' ELSE interval '60 s' END END
+                WHEN p_origin IS NULL OR (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id) THEN interval '10 s' ELSE interval '60 s' END END
         -- A file that may be served once is fetched to its end, unless a more urgent group waits (row 22).
         AND (l.tile IS NULL OR p_priority IS NOT NULL OR (SELECT o.serves_again FROM origins o WHERE o.id = l.origin_id))
         -- A holder that could not shorten its chunk is asked less and less often.

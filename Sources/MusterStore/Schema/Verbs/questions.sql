@@ -108,7 +108,9 @@ $$;
 -- The resolver answered: every further request to the source goes to the fresh URL, and the chunks that waited for it go on.
 CREATE FUNCTION report_resolved(p_session bigint, p_chunk bigint, p_epoch bigint, p_url text, p_origin text, p_headers jsonb)
 RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 DECLARE
     l leases;
     v_origin bigint;

@@ -1,9 +1,8 @@
--- Locks the groups of leases, by id, before any of their rows change. A group that another transaction keeps locked fails the statement
--- (lock_not_available) after a second, since the batch also has reports of other groups (I19).
+-- A report waits for a lock for a second at the most, then its statement fails (lock_not_available): the batch also has reports of other groups (I19).
+
+-- Locks the groups of leases, by id, before any of their rows change.
 CREATE FUNCTION lock_groups_of(p_chunks bigint[]) RETURNS void
-LANGUAGE plpgsql
-SET lock_timeout = '1s'
-AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM g.id FROM groups g
     WHERE g.id = ANY (ARRAY(SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks)))
@@ -11,20 +10,31 @@ BEGIN
 END
 $$;
 
--- The leases among these whose groups other transactions have locked now.
+-- The leases among these on which nothing can be reported now: other transactions have locked their rows, or those of their tasks or groups.
 CREATE FUNCTION locked_leases(p_chunks bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_groups bigint[];
+    v_tasks bigint[];
     v_free bigint[];
 BEGIN
-    SELECT array_agg(f.id) INTO v_free FROM (
+    SELECT array_agg(f.id) INTO v_groups FROM (
         SELECT g.id FROM groups g
         WHERE g.id = ANY (ARRAY(SELECT l.group_id FROM leases l WHERE l.chunk_id = ANY (p_chunks)))
         ORDER BY g.id FOR NO KEY UPDATE SKIP LOCKED
     ) AS f;
+    SELECT array_agg(f.id) INTO v_tasks FROM (
+        SELECT t.id FROM tasks t
+        WHERE t.id = ANY (ARRAY(SELECT l.task_id FROM leases l WHERE l.chunk_id = ANY (p_chunks) AND l.group_id = ANY (v_groups)))
+        ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED
+    ) AS f;
+    SELECT array_agg(f.chunk_id) INTO v_free FROM (
+        SELECT l.chunk_id FROM leases l WHERE l.chunk_id = ANY (p_chunks) AND l.task_id = ANY (v_tasks)
+        ORDER BY l.chunk_id FOR NO KEY UPDATE SKIP LOCKED
+    ) AS f;
     RETURN QUERY
-    SELECT l.chunk_id FROM leases l JOIN groups g ON g.id = l.group_id
-    WHERE l.chunk_id = ANY (p_chunks) AND l.group_id <> ALL (coalesce(v_free, '{}'));
+    SELECT l.chunk_id FROM leases l
+    WHERE l.chunk_id = ANY (p_chunks) AND l.chunk_id <> ALL (coalesce(v_free, '{}')) AND EXISTS (SELECT 1 FROM groups g WHERE g.id = l.group_id);
 END
 $$;
 
@@ -56,7 +66,9 @@ $$;
 CREATE FUNCTION report_progress(
     p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_offsets bigint[], p_crcs bigint[], p_failed boolean DEFAULT false
 ) RETURNS SETOF integer
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM lock_groups_of(p_chunks);
@@ -96,7 +108,9 @@ $$;
 
 -- Finishes chunks that are durable to their end. The last one of a task makes it ready to be finalized.
 CREATE FUNCTION report_done(p_sessions bigint[], p_chunks bigint[], p_epochs bigint[], p_crcs bigint[], p_ends bigint[], p_removed text[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 BEGIN
     PERFORM lock_groups_of(p_chunks);
     PERFORM count_removed(p_sessions, p_chunks, p_epochs, p_removed);

@@ -146,7 +146,9 @@ $$;
 CREATE FUNCTION report_released(
     p_session bigint, p_chunks bigint[], p_epochs bigint[], p_offsets bigint[], p_crcs bigint[], p_policy policy
 ) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 DECLARE
     v_chunks bigint[];
     v_epochs bigint[];

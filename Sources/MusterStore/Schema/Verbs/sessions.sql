@@ -29,7 +29,7 @@ $$;
 
 -- Opens a session, and returns for each of its sinks the mark that its directory must have (`expected`; empty if it is not known). If a directory
 -- is refused (take_directories), no session is opened. If the process had the session p_previous, and that was draining, the new session is
--- draining too.
+-- draining too. p_previous is over: the process has given it up, so that others need not wait until it expires.
 CREATE FUNCTION open_session(
     p_worker text, p_version text, p_labels jsonb, p_slots integer, p_sinks text[], p_marks text[], p_replaced text[], p_rate bigint,
     p_previous bigint, p_ttl interval, OUT session bigint, OUT expected text[], OUT sink text, OUT other text, OUT begun text
@@ -49,6 +49,7 @@ BEGIN
             OR EXISTS (SELECT FROM sessions s WHERE s.id = p_previous AND s.draining),
         statement_timestamp() + p_ttl)
     RETURNING id INTO open_session.session;
+    UPDATE sessions s SET expires_at = 'epoch' WHERE s.id = p_previous AND s.worker = p_worker;
 END
 $$;
 

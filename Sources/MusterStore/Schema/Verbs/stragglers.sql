@@ -255,7 +255,9 @@ $$;
 -- chunks tile as before (I3). p_speed is what its request has brought, in bytes per second; NULL if nothing has come. Returns whether the end is
 -- nearer; NULL if the lease is not the session's any more. Harmless when repeated.
 CREATE FUNCTION report_shrunk(p_session bigint, p_chunk bigint, p_epoch bigint, p_end bigint, p_speed bigint) RETURNS boolean
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '1s'
+AS $$
 DECLARE
     l leases;
 BEGIN
