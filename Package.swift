@@ -99,17 +99,19 @@ let package = Package(
         library(
             "MusterStore", ["MusterCore", "MusterPostgres", crypto, logging],
             resources: scripts(
-                "Schema/Tables", ["0001_groups", "0002_leasing", "0003_events", "0004_requests"])
+                "Schema/Tables", ["0001_groups", "0002_leasing", "0003_events", "0004_requests", "0005_checks"])
                 + scripts(
                     "Schema/Verbs",
                     [
-                        "additions", "answers", "budgets", "chains", "chunks", "claim", "clock", "completion",
-                        "conditions", "cuts", "deadlines", "deliveries", "events", "failures", "grants", "incarnation",
-                        "ladder", "lanes", "limits", "mirrors", "once", "origins", "outages", "paths", "preemption",
-                        "purges", "questions", "reports", "requests", "returns", "reuse", "sessions", "shares",
-                        "sharing", "slices", "stragglers", "verbs", "wholeness", "windows",
+                        "additions", "answers", "budgets", "chains", "checks", "chunks", "claim", "clock", "completion",
+                        "conditions", "cuts", "deadlines", "deliveries", "events", "failures", "findings", "grants",
+                        "incarnation", "ladder", "lanes", "limits", "mirrors", "once", "origins", "outages", "paths",
+                        "preemption", "purges", "questions", "repairs", "reports", "requests", "returns", "reuse",
+                        "sessions", "shares", "sharing", "slices", "stragglers", "verbs", "wholeness", "windows",
                     ])
                 + scripts("Schema", ["plans"])),
+        // What the store is to do, in dictionaries: tests compare the database with it, and the simulation has it in the database's place.
+        library("MusterStoreModel", ["MusterCore", "MusterStore"]),
         library(
             "MusterCoordinator",
             [
@@ -152,12 +154,14 @@ let package = Package(
             swiftSettings: settings),
 
         tests("MusterCore", ["MusterCore", "MusterTestSupport"]),
-        tests("MusterAPI", ["MusterAPI", "MusterCore"]),
+        tests("MusterAPI", ["MusterAPI", "MusterCore", "MusterTestSupport"]),
         tests("MusterCurl", ["MusterCurl", "MusterSystem", "MusterTestSupport"]),
-        tests("MusterPostgres", ["MusterPostgres", "MusterTestSupport", logging]),
+        tests("MusterPostgres", ["MusterPostgres", "MusterTestSupport", "CLibpq", logging]),
         tests("MusterEmbeddedPostgres", ["MusterEmbeddedPostgres", "MusterTestSupport", logging, subprocess, system]),
         tests("MusterTestSupport", ["MusterTestSupport", nio, nioPosix, nioSSL, subprocess, system]),
-        tests("MusterStore", ["MusterStore", "MusterCore", "MusterPostgres", "MusterTestSupport", logging]),
+        tests(
+            "MusterStore",
+            ["MusterStore", "MusterCore", "MusterPostgres", "MusterStoreModel", "MusterTestSupport", logging]),
         tests(
             "MusterCoordinator",
             [
@@ -174,11 +178,19 @@ let package = Package(
         tests(
             "MusterCommandLine",
             [
-                "MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", "MusterSystem", argumentParser,
-                subprocess, system,
+                "MusterCommandLine", "MusterAPI", "MusterCoordinator", "MusterCore", "MusterSystem",
+                "MusterTestSupport", argumentParser, subprocess, system,
+            ]),
+        tests(
+            "MusterSimulation",
+            [
+                "MusterAPI", "MusterCoordinator", "MusterCore", "MusterCurl", "MusterPostgres", "MusterStore",
+                "MusterStoreModel", "MusterSystem", "MusterTestSupport", "MusterWorker", logging,
             ]),
         tests("MusterBench", ["muster-bench", "MusterTestSupport", system]),
-        tests("MusterEndToEnd", ["MusterAPI", "MusterCore", "MusterTestSupport", "MusterWorker", logging, system]),
+        tests(
+            "MusterEndToEnd",
+            ["MusterAPI", "MusterCore", "MusterStore", "MusterTestSupport", "MusterWorker", logging, system]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <isa-l/crc.h>
 
@@ -45,6 +47,13 @@ static inline int muster_open_unlinked(int directory, const char *path) {
         uint64_t flags, mode, resolve;
     } how = {010000000 | O_NOFOLLOW | O_CLOEXEC, 0, 4};
     return (int)muster_syscall(437, directory, path, &how, sizeof how);
+}
+
+// Lets the calling thread run and read when no other thread wants to: nice 19, and IOPRIO_CLASS_IDLE of <linux/ioprio.h>, for which glibc has no
+// function. Both may be refused, and then change nothing. Can be repeated.
+static inline void muster_be_idle(void) {
+    (void)setpriority(PRIO_PROCESS, 0, 19);
+    (void)muster_syscall(SYS_ioprio_set, 1, 0, 3 << 13);
 }
 
 #endif

@@ -79,6 +79,12 @@ public struct Store: Sendable {
         case filesElsewhere(sink: String, group: String, place: Int?)
         /// The session has as many sinks as it may have.
         case tooManySinks
+        /// No group and no worker has or had a sink of this name; `place` is its place in the request, from 0.
+        case noSuchSink(String, place: Int)
+        /// There is no check of this number, or it is no longer kept.
+        case noSuchCheck(Int64)
+        /// Another check, of this number, is under way.
+        case checkUnderWay(Int64)
         /// A group of this name exists.
         case groupExists(String)
         /// Two lines mean different things by the same key.

@@ -41,6 +41,35 @@ import Testing
         await #expect(throws: TestPostgres.StatementFailed.self) { try await postgres.execute("SELECT 1") }
     }
 
+    @Test func standbyHasWhatItsSourceHasCommittedAndTakesOver() async throws {
+        let source = try await TestPostgres.start(settings: PostgresCopy.sourceSettings(isSynchronous: true))
+        let copy = try await PostgresCopy(of: source)
+        try await copy.copySource()
+        try await copy.start(as: .standby)
+        try await source.execute("CREATE TABLE t (n int); INSERT INTO t VALUES (1)")
+        try await source.crash()
+        try await copy.promote()
+        try await source.execute("INSERT INTO t VALUES (2)", conninfo: copy.conninfo)
+        #expect(try await source.execute("SELECT n FROM t ORDER BY n", conninfo: copy.conninfo) == "1\n2\n")
+        try await copy.stop()
+    }
+
+    @Test func restoredCopyHasWhatItsSourceHadThen() async throws {
+        let source = try await TestPostgres.start(settings: PostgresCopy.sourceSettings())
+        let backup = try await PostgresCopy(of: source)
+        let copy = try await PostgresCopy(of: source)
+        try await source.execute("CREATE TABLE t (n int); INSERT INTO t VALUES (1)")
+        try await backup.copySource()
+        try await copy.copy(backup)
+        try await source.execute("INSERT INTO t VALUES (2)")
+        await source.stop()
+        for one in [backup, copy] {
+            try await one.start(as: .restored)
+            #expect(try await source.execute("SELECT n FROM t", conninfo: one.conninfo) == "1\n")
+            try await one.crash()
+        }
+    }
+
     @Test func nginxServesRangesAndLogsThem() async throws {
         let directory = try TemporaryDirectory(permissions: .ownerReadWriteExecute)
         let bytes = ScriptedOrigin.Content.seeded(seed: 1, size: 5000).allBytes

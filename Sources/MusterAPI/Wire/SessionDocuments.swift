@@ -112,12 +112,14 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     public var traffic: [Traffic]?
     /// Sessions that this worker has revoked since its last sync, each in a sink: leases no longer have to name them.
     public var revoked: [RevokedSession]?
+    /// The page of a check that the worker looks at, or has looked at; absent if there is none (adr/0048).
+    public var check: CheckReport?
 
     /// A sync.
     public init(
         sequence: Int64, settled: Int64, reports: [Report] = [], held: [LeaseName] = [], room: Int = 0,
         ahead: Int? = nil, waitMilliseconds: Int64 = 0, sinks: [SinkStatus] = [], receivedBytes: Int64 = 0,
-        traffic: [Traffic]? = nil
+        traffic: [Traffic]? = nil, check: CheckReport? = nil
     ) {
         self.sequence = sequence
         self.settled = settled
@@ -129,6 +131,7 @@ public struct SyncRequest: Hashable, Sendable, Codable {
         self.sinks = sinks
         self.receivedBytes = receivedBytes
         self.traffic = traffic
+        self.check = check
     }
 }
 
@@ -250,12 +253,15 @@ public struct SyncResponse: Hashable, Sendable, Codable {
     public var budgets: [BudgetShare]?
     /// The addresses that the worker may fetch from, as this coordinator is set (range contract, row 39); all addresses when absent.
     public var addresses: AddressGuard?
+    /// What the worker is to look at for a check (adr/0048); absent: nothing, so it stops looking.
+    public var check: CheckOrder?
 
     /// An answer.
     public init(
         lost: [LeaseName] = [], refused: [RefusedReport] = [], deferred: [LeaseName]? = nil, shrink: [Shrink] = [],
         leases: [LeaseDocument] = [],
-        drain: Bool = false, ttlMilliseconds: Int64, budgets: [BudgetShare]? = nil, addresses: AddressGuard? = nil
+        drain: Bool = false, ttlMilliseconds: Int64, budgets: [BudgetShare]? = nil, addresses: AddressGuard? = nil,
+        check: CheckOrder? = nil
     ) {
         self.lost = lost
         self.refused = refused
@@ -266,5 +272,6 @@ public struct SyncResponse: Hashable, Sendable, Codable {
         self.ttlMilliseconds = ttlMilliseconds
         self.budgets = budgets
         self.addresses = addresses
+        self.check = check
     }
 }

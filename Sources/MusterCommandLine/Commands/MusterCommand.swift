@@ -48,7 +48,7 @@ struct MusterCommand: AsyncParsableCommand {
             ),
             CommandGroup(
                 name: "Workers and origins",
-                subcommands: [WorkersCommand.self, DrainCommand.self, OriginsCommand.self]
+                subcommands: [WorkersCommand.self, DrainCommand.self, OriginsCommand.self, FsckCommand.self]
             ),
         ]
     )

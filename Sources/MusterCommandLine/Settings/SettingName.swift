@@ -79,6 +79,10 @@ enum SettingName: String, CaseIterable, Sendable {
     case follow
     /// What happens to the files of a removed group or task.
     case files
+    /// Whether a check reads finished files.
+    case deep
+    /// Whether a check repairs what is safe.
+    case repair
     /// The groups whose events a subscription gets, as a pattern.
     case groups
     /// The types of events that a subscription or a command gets.
@@ -174,7 +178,8 @@ enum SettingName: String, CaseIterable, Sendable {
     /// Settings that choose or change a thing have none: a variable that is set for one command would silently apply to another. The sinks
     /// of a worker are not the sink of a group.
     func variable(for command: String) -> String? {
-        guard !Self.withoutVariable.contains(self), self != .sink || command != "add" else { return nil }
+        let namesSink = ["add", FsckCommand.section].contains(command)
+        guard !Self.withoutVariable.contains(self), self != .sink || !namesSink else { return nil }
         return "MUSTER_" + rawValue.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
     }
 
@@ -184,7 +189,9 @@ enum SettingName: String, CaseIterable, Sendable {
         .priority,
         .weight,
         .rate,
-        .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files, .pauseUntil,
+        .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files, .deep,
+        .repair,
+        .pauseUntil,
         .secretFile, .locationTrusted, .acceptUnframed, .newDirectory,
     ]
 

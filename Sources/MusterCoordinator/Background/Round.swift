@@ -40,6 +40,8 @@ enum RoundName: String, CaseIterable, Sendable {
     case hours
     /// Logs worker names that several live processes have.
     case names
+    /// Looks at the rows of the database for a check, and repairs what it has found (adr/0048).
+    case checks
     /// Drops uploads that the client abandoned.
     case uploads
     /// Drops events that are too old.

@@ -102,6 +102,7 @@ struct Sweeps: Sendable {
                     logger)
             },
             Round(.names, every: .seconds(10)) { shared.tell(try await store.sharedNames(), logger) },
+            Round(.checks, every: .seconds(1)) { try await store.advanceCheck() },
             Round(.uploads, every: .seconds(10), isAtStart: true) {
                 try await store.sweepStagedTasks(olderThan: .seconds(3_600))
             },

@@ -62,6 +62,7 @@ struct API: Sendable {
         ConsumerRoutes(store: store, reader: reader).add(to: admin, readers: readers)
         SubscriptionRoutes(store: store).add(to: readers)
         FleetRoutes(store: store, maxConnectionsPerOrigin: configuration.maxConnectionsPerOrigin).add(to: readers)
+        CheckRoutes(store: store).add(to: readers)
 
         let worker = router.group("v1").add(middleware: AccessMiddleware(check: check, access: .worker))
         SessionRoutes(syncs: syncs).add(to: worker)

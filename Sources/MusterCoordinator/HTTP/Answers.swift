@@ -98,6 +98,11 @@ extension Problem {
                 "the group \"\(group)\" is not finished and has files in the directory that the sink \"\(sink)\" was before. If these are gone, "
                     + "cancel it and add what is wanted anew; if they are here too, copy .muster/directory from there instead",
                 pointer: place.map { "/sinks/\($0)" })
+        case .noSuchSink(let name, let place):
+            self.init(.notFound, "there is no sink \"\(name)\"", pointer: "/sinks/\(place)")
+        case .noSuchCheck(let id): self.init(.notFound, "there is no check \(id); the last 16 are kept")
+        case .checkUnderWay(let id):
+            self.init(.conflict, "another check is under way: \(id); wait until it has ended, or stop it")
         case .tooManySinks:
             self.init(.invalidRequest, "a session has at most \(Limits.sinksPerWorker) sinks", pointer: "/name")
         case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")

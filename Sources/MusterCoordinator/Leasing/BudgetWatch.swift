@@ -5,12 +5,12 @@ import MusterSystem
 /// rate is set. A rate that was set since then reaches running leases a second later; new leases are granted under it at
 /// once.
 actor BudgetWatch {
-    private let store: Store
+    private let store: any LeaseStore
     private let clock: MonotonicClock
     private var hasBudgets = false
     private var askedAt: Int64?
 
-    init(store: Store, clock: MonotonicClock = .system) {
+    init(store: any LeaseStore, clock: MonotonicClock = .system) {
         self.store = store
         self.clock = clock
     }

@@ -11,7 +11,7 @@ actor ClaimDispatcher: Service {
     /// What a sync gets: leases, or the reason why there can't be any.
     typealias Answer = Result<[GrantedLease], any Error>
 
-    private let store: Store
+    private let store: any LeaseStore
     private let metrics: CoordinatorMetrics
     private let logger: Logger
     private let clock: MonotonicClock
@@ -24,7 +24,7 @@ actor ClaimDispatcher: Service {
 
     /// - Parameter signal: raised when there may be new work.
     init(
-        store: Store, signal: Signal, metrics: CoordinatorMetrics, logger: Logger, clock: MonotonicClock,
+        store: any LeaseStore, signal: Signal, metrics: CoordinatorMetrics, logger: Logger, clock: MonotonicClock,
         asked: AskedSessions
     ) {
         self.store = store

@@ -8,7 +8,7 @@ import MusterStore
 /// other lease of the sync goes to its worker. An error of the whole answer would come back for ever: the worker's next sync gives all
 /// of the leases back, and the next claim grants the same ones.
 struct LeaseHandout: Sendable {
-    let store: Store
+    let store: any LeaseStore
     let metrics: CoordinatorMetrics
     let logger: Logger
 

@@ -26,7 +26,7 @@ struct ReportWriter: Sendable {
         let isHeldUp = Atomic(false)
     }
 
-    let store: Store
+    let store: any LeaseStore
     let planner: ChunkPlanner
     let metrics: CoordinatorMetrics
     let logger: Logger
@@ -36,7 +36,7 @@ struct ReportWriter: Sendable {
     private let delay = Delay()
 
     init(
-        store: Store, planner: ChunkPlanner, metrics: CoordinatorMetrics, logger: Logger,
+        store: any LeaseStore, planner: ChunkPlanner, metrics: CoordinatorMetrics, logger: Logger,
         random: @escaping @Sendable () -> Double
     ) {
         self.store = store

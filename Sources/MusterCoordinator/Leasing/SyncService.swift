@@ -7,7 +7,7 @@ import MusterStore
 
 /// The coordinator's side of the lease protocol (`docs/protocol.md`): sessions and syncs.
 struct SyncService: Sendable {
-    let store: Store
+    let store: any LeaseStore
     let dispatcher: ClaimDispatcher
     let reports: ReportBatcher
     let configuration: CoordinatorConfiguration
@@ -15,9 +15,11 @@ struct SyncService: Sendable {
     let budgets: BudgetWatch
     let asked: AskedSessions
     let handout: LeaseHandout
+    let checks: CheckDesk
 
     init(
-        store: Store, dispatcher: ClaimDispatcher, reports: ReportBatcher, configuration: CoordinatorConfiguration,
+        store: any LeaseStore, dispatcher: ClaimDispatcher, reports: ReportBatcher,
+        configuration: CoordinatorConfiguration,
         metrics: CoordinatorMetrics, asked: AskedSessions, logger: Logger
     ) {
         self.store = store
@@ -26,6 +28,7 @@ struct SyncService: Sendable {
         self.configuration = configuration
         self.metrics = metrics
         budgets = BudgetWatch(store: store)
+        checks = CheckDesk(store: store)
         self.asked = asked
         handout = LeaseHandout(store: store, metrics: metrics, logger: logger)
     }
@@ -97,6 +100,9 @@ struct SyncService: Sendable {
             refused = answer.refused
             deferred = answer.deferred
         }
+        // A superseded sync is about an earlier page, and a session that is to leave looks at nothing.
+        let isAsked = renewed.isNewest && !renewed.isDraining
+        let page = try await isAsked ? checks.page(for: session, report: request.check) : nil
         var shares = try await settle(session, request)
         var leases: [GrantedLease] = []
         let asks = request.room > 0 || request.ahead ?? 0 > 0 || request.waitMilliseconds > 0
@@ -111,6 +117,8 @@ struct SyncService: Sendable {
             if Self.areNews(shares, to: request.traffic ?? []) { wait = .zero }
             // A session that is asked to shrink a chunk is told at once, too.
             if asked.isUrgent(session) { wait = .zero }
+            // Nor does a new page of a check wait for work.
+            if let page, page.kind != .goOn { wait = .zero }
             leases = try await dispatcher.claim(
                 session: session, sequence: request.sequence,
                 room: Int32(clamping: min(request.room, Limits.leasesPerSync)),
@@ -125,7 +133,7 @@ struct SyncService: Sendable {
             ttlMilliseconds: configuration.sessionTimeToLive.milliseconds,
             budgets: shares.isEmpty
                 ? nil : shares.map { BudgetShare(name: $0.budget, bytesPerSecond: $0.bytesPerSecond) },
-            addresses: configuration.addressGuard.refusesPrivate ? configuration.addressGuard : nil)
+            addresses: configuration.addressGuard.refusesPrivate ? configuration.addressGuard : nil, check: page)
     }
 
     /// The chunks that the session is asked to shrink.
@@ -215,6 +223,7 @@ struct SyncService: Sendable {
         guard request.sinks.count <= Limits.sinksPerWorker else {
             throw Problem(.invalidRequest, "at most \(Limits.sinksPerWorker) sinks", pointer: "/sinks")
         }
+        if let report = request.check { try CheckDesk.check(report) }
         guard request.revoked?.count ?? 0 <= Limits.heldPerSync else {
             throw Problem(.invalidRequest, "at most \(Limits.heldPerSync) sessions", pointer: "/revoked")
         }

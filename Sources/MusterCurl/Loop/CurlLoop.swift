@@ -43,7 +43,7 @@ public enum CurlLoopError: Error, Sendable, Hashable {
 /// Transfers by ftp, ftps and sftp run on a second thread, which is started for the first of them: libcurl blocks while
 /// it waits for such a server's last reply, so one silent server would hold up every HTTP transfer. Transfers on the
 /// second thread may hold each other up for some seconds.
-public final class CurlLoop: Sendable {
+public final class CurlLoop: TransferLoop {
     private enum FileLane {
         /// No transfer has needed the lane yet. Exits: `open`, `closed`.
         case unopened

@@ -13,6 +13,15 @@ public struct TransferID: Sendable, Hashable {
     let lane: Lane
     /// From 1, counted by each lane.
     let value: UInt64
+
+    /// The id of a transfer of another loop than `CurlLoop`, which counts its transfers itself.
+    public init(_ number: UInt64) {
+        self.init(lane: .http, value: number)
+    }
+
+    init(lane: Lane, value: UInt64) {
+        (self.lane, self.value) = (lane, value)
+    }
 }
 
 /// A command of another thread for a loop.

@@ -97,7 +97,9 @@ public struct GrantedLease: Sendable {
     public let have: HeldFile?
     /// Ended sessions that must be revoked in the sink before anything is done under the lease (adr/0017).
     public let revoke: [SessionID]
+}
 
+extension GrantedLease {
     /// Reads a row of `granted_leases`. `lastAttempt` is the number of failures in a row, for each source, after which a
     /// chunk is given up.
     init(_ row: PostgresRow, lastAttempt: Int32) throws {

@@ -20,7 +20,7 @@ final class LeaseControl: Sendable {
     /// What the job waits for.
     private enum Awaited {
         /// The end of a transfer.
-        case transfer(TransferID, CurlLoop)
+        case transfer(TransferID, any TransferLoop)
         /// A ring by another job.
         case bell(Bell)
     }
@@ -81,7 +81,7 @@ final class LeaseControl: Sendable {
 
     /// Registers the running transfer, and cancels it if it is no longer wanted. The transfer may have started, paused,
     /// and been told to resume before this call.
-    func attach(_ id: TransferID, on loop: CurlLoop) {
+    func attach(_ id: TransferID, on loop: any TransferLoop) {
         let goesOn = state.withLock { state in
             state.awaited = .transfer(id, loop)
             defer { state.goesOn = false }
@@ -113,7 +113,7 @@ final class LeaseControl: Sendable {
         defer { detach() }
         guard wish == .work else { return false }
         if let limit {
-            await bell.wait(since: rings, limit: limit, clock: .continuous)
+            await bell.wait(since: rings, limit: limit, clock: SteadyClock())
         } else {
             await bell.wait(since: rings)
         }
@@ -122,7 +122,7 @@ final class LeaseControl: Sendable {
 
     /// Resumes a paused transfer, including one that is about to be attached.
     func resumeTransfer() {
-        let paused = state.withLock { state -> (TransferID, CurlLoop)? in
+        let paused = state.withLock { state -> (TransferID, any TransferLoop)? in
             if case .transfer(let id, let loop)? = state.awaited { return (id, loop) }
             state.goesOn = true
             return nil

@@ -5,25 +5,30 @@ import Synchronization
 /// transfer; others run on the loop with the fewest transfers. All ftp, ftps and sftp transfers run on the first loop:
 /// their servers limit logins, and a connection kept idle in one loop would occupy a login that another loop needs.
 final class LoopSet: Sendable {
-    private let loops: [CurlLoop]
+    private let loops: [any TransferLoop]
     private let loads: Mutex<[Int]>
 
     /// Starts the loops. An idle connection is closed after `idlePatience`, because another worker may have the lane by
     /// then (I5).
-    init(count: Int, slots: Int, idlePatience: Duration = .seconds(1)) throws(CurlLoopError) {
-        var loops: [CurlLoop] = []
+    convenience init(count: Int, slots: Int, idlePatience: Duration = .seconds(1)) throws(CurlLoopError) {
+        var loops: [any TransferLoop] = []
         for _ in 0..<max(1, count) {
             let configuration = CurlLoopConfiguration(
                 maxConnections: max(256, slots), connectionCacheSize: 64, idlePatience: idlePatience)
             loops.append(try CurlLoop(configuration))
         }
+        self.init(loops)
+    }
+
+    /// A set of loops that run already; at least one.
+    init(_ loops: [any TransferLoop]) {
         self.loops = loops
         loads = Mutex(Array(repeating: 0, count: loops.count))
     }
 
     /// Runs a transfer of `url` on the loop of `seat`, or on the least loaded loop, and counts it there while it runs.
     func withLoop<Value: Sendable>(
-        for url: String, at seat: Int? = nil, _ transfer: (CurlLoop) async -> Value
+        for url: String, at seat: Int? = nil, _ transfer: (any TransferLoop) async -> Value
     ) async -> Value {
         let index = loads.withLock { loads in
             let index =
@@ -39,7 +44,7 @@ final class LoopSet: Sendable {
 
     /// Closes the idle connections of all other loops that match this request: the origin may serve only one connection
     /// at a time (range contract, row 22b).
-    func closeIdle(like request: TransferRequest, besides own: CurlLoop) {
+    func closeIdle(like request: TransferRequest, besides own: any TransferLoop) {
         for loop in loops where loop !== own { loop.closeIdle(like: request) }
     }
 

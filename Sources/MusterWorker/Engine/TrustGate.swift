@@ -1,3 +1,4 @@
+import MusterSystem
 import Synchronization
 
 /// Whether writing is allowed right now. Read directly before each write and each rename, on any thread, without a lock:
@@ -37,7 +38,7 @@ final class TrustGate: Sendable {
     func opened(unless stopped: () -> Bool) async -> Bool {
         while !isOpen {
             if stopped() || Task.isCancelled { return false }
-            try? await Task.sleep(for: Self.pause)
+            try? await MonotonicClock.sleep(for: Self.pause)
         }
         return !stopped()
     }

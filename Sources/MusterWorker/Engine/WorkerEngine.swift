@@ -24,23 +24,29 @@ struct WorkerEngine: Sendable {
     private let gate: TrustGate
     private let loops: LoopSet
     private let stations: [SinkStation]
+    private let checker: SinkChecker
     private let logger: Logger
+    private let seed: UInt64
 
-    /// An engine for loops and stations whose threads are running; `Worker.run` ends them.
+    /// An engine for loops and stations whose threads are running; `Worker.run` ends them. All its random choices follow from `seed`.
     init(
         configuration: WorkerConfiguration,
         client: MusterClient,
         gate: TrustGate,
         loops: LoopSet,
         stations: [SinkStation],
-        logger: Logger
+        checker: SinkChecker,
+        logger: Logger,
+        seed: UInt64 = .random(in: .min ... .max)
     ) {
         self.configuration = configuration
         self.client = client
         self.gate = gate
         self.loops = loops
         self.stations = stations
+        self.checker = checker
         self.logger = logger
+        self.seed = seed
     }
 
     /// Runs until a drain is complete or the task is cancelled. On cancellation all jobs are aborted and no lease is given back.
@@ -70,7 +76,7 @@ struct WorkerEngine: Sendable {
                 bytesPerSecond: configuration.bytesPerSecond,
                 progressDelay: configuration.progressInterval / 3
             ),
-            seed: UInt64.random(in: .min ... .max)
+            seed: seed
         )
         await withGracefulShutdownHandler {
             await withDiscardingTaskGroup { group in
@@ -89,7 +95,7 @@ struct WorkerEngine: Sendable {
     /// Reports calls to sinks that don't return; runs until it is cancelled.
     private func watchCalls(_ inbox: Inbox) async {
         var before: [String: Int64] = [:]
-        while (try? await Task.sleep(for: .seconds(1))) != nil {
+        while (try? await MonotonicClock.sleep(for: .seconds(1))) != nil {
             for station in stations {
                 let since = station.hangsSince
                 // After the process was stopped, every call looks old but returns in a moment. So a call is reported only
@@ -121,7 +127,10 @@ struct WorkerEngine: Sendable {
             if case .job(let name, .ended) = input { controls[name] = nil }
             var inputs: [MachineInput] = []
             let received = context.takeReceived()
-            if received > 0 { inputs.append(.received(received)) }
+            if received > 0 {
+                inputs.append(.received(received))
+                checker.noteTraffic()
+            }
             let traffic = context.budgets.takeTraffic()
             if !traffic.isEmpty { inputs.append(.traffic(traffic)) }
             inputs.append(input)
@@ -141,6 +150,7 @@ struct WorkerEngine: Sendable {
                 }
             }
         }
+        checker.stop()
         // Reached by `stop` or because the task was cancelled: no write may follow.
         for control in controls.values { control.ask(.abort) }
     }
@@ -188,6 +198,12 @@ struct WorkerEngine: Sendable {
                 guard let station = context.station(name) else { return }
                 inbox.yield(.input(.sinkProbed(name, await opener(inbox).probe(station))))
             }
+        case .look(let order):
+            guard let directory = context.station(order.sink)?.equipment?.directory else {
+                return .checkFailed(order.name)
+            }
+            checker.look(at: order, in: directory) { inbox.yield(.input($0)) }
+        case .stopLooking: checker.stop()
         case .log(let note): log(note)
         // Answer at once: the job may end in a moment, and the machine must know the new end of the chunk before that.
         case .shrink(let name, let wanted):

@@ -1,6 +1,7 @@
 import MusterAPI
 import MusterCore
 import MusterCurl
+import MusterSystem
 
 /// The facts about a body's arrival that help to decide whether it is the file.
 struct Arrival: Sendable {
@@ -134,12 +135,12 @@ extension FetchJob {
             context.conduct.refusesTogether(origin)
             await context.conduct.becomesIdle(origin, for: control)
             // An origin counts a request for a moment after its last byte.
-            try? await Task.sleep(for: Self.pause * Self.pausesAfterOthers)
+            try? await MonotonicClock.sleep(for: Self.pause * Self.pausesAfterOthers)
             known = await witness(for: address, turn: turn)
         }
         guard let witness = known, witness.request.url != source.url else { return .nothing }
         // Spreads the requests over a time in which connections open and close.
-        try? await Task.sleep(for: Self.pause * turn)
+        try? await MonotonicClock.sleep(for: Self.pause * turn)
         return await testimony(of: witness, status: 200)
     }
 
@@ -167,7 +168,7 @@ extension FetchJob {
         let (second, larger) = await askAgain(plan, look, read, settings, budgets)
         guard let larger, control.wish == .work else { return second }
         // The second body may have been cut short.
-        try? await Task.sleep(for: Self.pause * Self.pausesAfterOthers)
+        try? await MonotonicClock.sleep(for: Self.pause * Self.pausesAfterOthers)
         let (_, third) = await askAgain(plan, look, read, settings, budgets)
         guard third == larger else { return second }
         if isServed { return .better }
@@ -179,9 +180,9 @@ extension FetchJob {
         let (beliefs, witnesses) = (context.beliefs, context.witnesses)
         if witnesses.servesAgain(origin) { return true }
         guard beliefs.mayLetOthersPass(origin) else { return false }
-        let end = ContinuousClock.now + Self.othersTime
+        let end = SteadyClock.now + Self.othersTime
         beliefs.end(origin)
-        while !witnesses.servesAgain(origin), ContinuousClock.now < end {
+        while !witnesses.servesAgain(origin), SteadyClock.now < end {
             let rings = beliefs.examined.rings
             // It may have been seen since the last look.
             if witnesses.servesAgain(origin) { break }

@@ -1,6 +1,7 @@
 import MusterAPI
 import MusterCore
 import MusterCurl
+import MusterSystem
 
 extension FetchJob {
     /// The step after a request for the byte beyond the stated total (range contract, row 2). The file ends there (RFC 9110 §15.5.17) unless the answer shows
@@ -36,8 +37,8 @@ extension FetchJob {
     /// files which were cut off together, for being too many, are not asked for together again.
     func readAgain(_ plan: FetchPlan, _ writer: ChunkWriter) async {
         let share = Int(lease.task.rawValue % Self.moments)
-        let end = ContinuousClock.now + plan.pauseBeforeReading * (Int(Self.moments) + share) / Int(Self.moments)
-        while control.wish == .work, ContinuousClock.now < end { try? await Task.sleep(for: .milliseconds(250)) }
+        let end = SteadyClock.now + plan.pauseBeforeReading * (Int(Self.moments) + share) / Int(Self.moments)
+        while control.wish == .work, SteadyClock.now < end { try? await MonotonicClock.sleep(for: .milliseconds(250)) }
         writer.restart(at: lease.start)
     }
 

@@ -55,7 +55,7 @@ final class FetchTransfer: TransferHandler {
     private struct State {
         var plan: FetchPlan
         /// Where the transfer runs.
-        var loop: CurlLoop?
+        var loop: (any TransferLoop)?
         var lowSpeed: LowSpeedLimit?
         /// How far the body was when it was last seen to be slow, and how often in a row it was nearly silent; `nil` unless its speed is doubted.
         var slowness: (offset: Int64, silences: Int)?
@@ -75,7 +75,7 @@ final class FetchTransfer: TransferHandler {
     private let refusal: @Sendable (_ effectiveURL: String) -> String?
     private let accepted: @Sendable (FetchPlan) -> Bool
     private let received: @Sendable (Int) -> Void
-    private let waited: @Sendable (CurlLoop) -> Void
+    private let waited: @Sendable (any TransferLoop) -> Void
     private let leavesSlow: @Sendable (_ hasStopped: Bool) -> Bool
     private let mayBeOnly: @Sendable () -> Bool
     private let state: Mutex<State>
@@ -98,7 +98,7 @@ final class FetchTransfer: TransferHandler {
         refusal: @escaping @Sendable (String) -> String? = { _ in nil },
         accepted: @escaping @Sendable (FetchPlan) -> Bool,
         received: @escaping @Sendable (Int) -> Void,
-        waited: @escaping @Sendable (CurlLoop) -> Void = { _ in },
+        waited: @escaping @Sendable (any TransferLoop) -> Void = { _ in },
         leavesSlow: @escaping @Sendable (_ hasStopped: Bool) -> Bool = { _ in false },
         mayBeOnly: @escaping @Sendable () -> Bool = { false }
     ) {
@@ -114,7 +114,7 @@ final class FetchTransfer: TransferHandler {
     }
 
     /// Runs the transfer and waits for its end; for one caller only. `nil` if the end says nothing about the origin.
-    func run(_ request: TransferRequest, on loop: CurlLoop, control: LeaseControl) async -> Ending? {
+    func run(_ request: TransferRequest, on loop: any TransferLoop, control: LeaseControl) async -> Ending? {
         state.withLock { ($0.lowSpeed, $0.loop) = (request.lowSpeed, loop) }
         do {
             control.attach(try loop.start(request, handler: self), on: loop)

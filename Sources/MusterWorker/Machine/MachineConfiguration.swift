@@ -36,6 +36,8 @@ struct MachineConfiguration: Sendable {
     var supersededGrace: Duration = .seconds(2)
     /// A poll that was answered empty sooner than this is not repeated at once: the coordinator does not wait.
     var emptyPollBrake: Duration = .milliseconds(50)
+    /// How long a page of a check that could not be looked at is left alone.
+    var lookPause: Duration = .seconds(10)
     /// How long a lease may wait for a slot before it is given back.
     var queueTime: Duration = .seconds(2)
     /// A sink that goes bad again within this span goes on with the backoff that it had.

@@ -38,6 +38,10 @@ enum MachineEffect: Sendable, Hashable {
     case share([BudgetShare])
     /// Try a parked sink; ends as `sinkProbed`.
     case probe(sink: String)
+    /// Look at a page of a check, and at no earlier one; ends as `checked` or `checkFailed`.
+    case look(CheckOrder)
+    /// Stop looking at the page that is under way; nothing follows.
+    case stopLooking
     /// Log a note for the operator.
     case log(MachineNote)
     /// The worker is done: end everything and return.

@@ -25,6 +25,10 @@ enum MachineInput: Sendable {
     case sinkProbed(String, ProbeResult)
     /// A call to a sink has not returned since then. Told again as long as it does not.
     case sinkHangs(String, since: Int64)
+    /// A page of a check was looked at.
+    case checked(CheckReport)
+    /// A page of a check could not be looked at: the sink is in trouble.
+    case checkFailed(CheckStep)
     /// The operator wants the process to end.
     case drain
 }

@@ -18,6 +18,7 @@ extension WorkerMachine {
         guard case .working = course else { return }
         course = .draining(since: now)
         effects.append(.log(.draining))
+        stopLooking()
         for name in leases.names {
             guard let lease = leases[name] else { continue }
             switch (lease.kind, lease.phase) {

@@ -67,6 +67,7 @@ extension WorkerMachine {
         effects.append(.trust(until: .min))
         effects.append(.log(.sessionLost(open.id)))
         loseShares()
+        stopLooking()
         abandon(open.poll)
         abandon(open.prompt)
         ledger.removeAll()

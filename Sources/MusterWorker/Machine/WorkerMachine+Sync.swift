@@ -81,7 +81,8 @@ extension WorkerMachine {
                     waitMilliseconds: wait.milliseconds,
                     sinks: sinks.map(\.status),
                     receivedBytes: sync.receivedBytes,
-                    traffic: sync.traffic.isEmpty ? nil : sync.traffic
+                    traffic: sync.traffic.isEmpty ? nil : sync.traffic,
+                    check: checkReport
                 )
             )
         )
@@ -98,7 +99,7 @@ extension WorkerMachine {
         forgetOutage()
         // A lease that is being stopped is named in every answer, and is no news.
         let newlyLost = answer.lost.filter { leases[$0]?.isStopping == false }
-        let isEmpty = answer.leases.isEmpty && newlyLost.isEmpty && !answer.drain
+        let isEmpty = answer.leases.isEmpty && newlyLost.isEmpty && !answer.drain && !isNews(answer.check)
         if sync.wait > 0, isEmpty, sync.supersededAt == nil,
             now - sync.sent < min(sync.wait, configuration.emptyPollBrake.wholeNanoseconds)
         {
@@ -129,6 +130,8 @@ extension WorkerMachine {
             effects.append(.guardAddresses(addresses))
         }
         for lease in answer.leases { take(lease, now) }
+        // A superseded sync told of an earlier page.
+        if sync.supersededAt == nil { takeOrder(answer.check, now) }
         if answer.drain { beginDrain(now) }
     }
 

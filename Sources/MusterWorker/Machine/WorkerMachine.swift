@@ -16,6 +16,7 @@ struct WorkerMachine: Sendable {
     var leases = LeaseTable()
     var ledger = ReportLedger()
     var sinks: [SinkState]
+    var check = CheckWork.none
     /// Which addresses may be fetched from, by the last answer; `nil` allows all.
     var addresses: AddressGuard?
     /// Received bytes that no sync has reported.
@@ -64,6 +65,8 @@ struct WorkerMachine: Sendable {
             return []
         case .sinkProbed(let name, let result): takeProbe(name, result, now)
         case .sinkHangs(let name, let since): takeHang(name, since: since, now)
+        case .checked(let report): takeLook(report)
+        case .checkFailed(let page): missLook(page, now)
         case .drain: beginDrain(now)
         }
         advance(now)

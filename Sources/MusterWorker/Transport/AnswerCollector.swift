@@ -38,7 +38,7 @@ final class AnswerCollector: TransferHandler {
     var head: ResponseHead? { state.withLock(\.head) }
 
     /// Sends the request and waits for its end; for one caller only.
-    func run(_ request: TransferRequest, on loop: CurlLoop, control: LeaseControl) async -> Ending {
+    func run(_ request: TransferRequest, on loop: any TransferLoop, control: LeaseControl) async -> Ending {
         do {
             control.attach(try loop.start(request, handler: self), on: loop)
         } catch {

@@ -1,4 +1,5 @@
 import MusterCore
+import MusterSystem
 import Synchronization
 
 /// When a request may be made: many at once only if the origin does not refuse all of them for that.
@@ -8,7 +9,7 @@ extension OriginConduct {
     /// about their files. Silence is no refusal: each request that has been silent for a while lets one more be made beside the next, so that files that are
     /// served come soon after a few that are not. `nil` when the work is not wanted any more.
     func admit(_ origin: String, for control: LeaseControl) async -> Visit? {
-        var awaited: (number: Int, until: ContinuousClock.Instant)?
+        var awaited: (number: Int, until: SteadyClock.Instant)?
         while true {
             let rings = bell.rings
             let (unanswered, patience): (Int, Duration)
@@ -17,8 +18,8 @@ extension OriginConduct {
             case .waits(let number, let rest): (unanswered, patience) = (number, rest)
             }
             // The time begins anew with each answer.
-            if awaited?.number != unanswered { awaited = (unanswered, ContinuousClock.now + patience) }
-            let rest = awaited.map { $0.until - ContinuousClock.now } ?? .zero
+            if awaited?.number != unanswered { awaited = (unanswered, SteadyClock.now + patience) }
+            let rest = awaited.map { $0.until - SteadyClock.now } ?? .zero
             guard rest > .zero else { return ask(origin) }
             guard await control.wait(at: bell, since: rings, limit: rest) else { return nil }
         }
@@ -58,7 +59,7 @@ extension OriginConduct {
 
     /// Waits until no job asks anything of the origin, for some seconds at most: the next request is then made alone.
     func becomesIdle(_ origin: String, for control: LeaseControl) async {
-        let deadline = ContinuousClock.now + Self.aloneTime
+        let deadline = SteadyClock.now + Self.aloneTime
         while true {
             let rings = bell.rings
             let rest = deadline - .now

@@ -171,12 +171,12 @@ final class OriginConduct: Sendable {
     /// did lately: then a refusal is not due to a limit, as far as this worker sees.
     func servesNobody(_ origin: String, for control: LeaseControl) async -> Bool {
         let last = state.withLock(\.visits)
-        let deadline = ContinuousClock.now + Self.answerTime
+        let deadline = SteadyClock.now + Self.answerTime
         while true {
             let rings = bell.rings
             let waits = state.withLock { $0.asking[origin]?.unanswered.keys.contains { $0 <= last } ?? false }
             guard waits else { return !isServing(origin) }
-            let rest = deadline - ContinuousClock.now
+            let rest = deadline - SteadyClock.now
             guard rest > .zero, await control.wait(at: bell, since: rings, limit: rest) else { return false }
         }
     }

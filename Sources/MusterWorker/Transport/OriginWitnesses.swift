@@ -163,7 +163,7 @@ final class OriginWitnesses: Sendable {
             let usable = witnesses.filter { $0.usableFrom <= moment }
             guard usable.isEmpty else { return usable[turn % usable.count] }
             let rest = min(next.usableFrom - moment, 100_000_000)
-            guard (try? await Task.sleep(for: .nanoseconds(rest))) != nil else { return nil }
+            guard (try? await MonotonicClock.sleep(for: .nanoseconds(rest))) != nil else { return nil }
         }
         return nil
     }

@@ -55,10 +55,12 @@ public struct Worker: Service {
         var stations: [SinkStation] = []
         let loops: LoopSet
         let transport: CurlTransport
+        let checker: SinkChecker
         do {
             loops = try LoopSet(count: loopCount, slots: configuration.slots)
             transport = try CurlTransport()
             let directories = DescriptorLimit.directories(of: limit, sinks: sinks, workers: workers)
+            checker = try SinkChecker()
             for sink in configuration.sinks {
                 stations.append(try SinkStation(sink, gate: gate, directories: directories))
             }
@@ -73,9 +75,11 @@ public struct Worker: Service {
             gate: gate,
             loops: loops,
             stations: stations,
+            checker: checker,
             logger: logger
         )
         await engine.run()
+        await checker.shutdown()
         await loops.shutdown()
         await transport.shutdown()
         for station in stations { await station.shutdown() }

@@ -48,7 +48,7 @@ struct HelpTests {
                 "get", "up", "serve", "work", "migrate", "add", "seal", "status", "tasks", "explain", "wait", "limit",
                 "set", "pause", "resume", "cancel", "retry", "remove", "events", "on", "subscriptions", "deliveries",
                 "workers",
-                "origins", "drain",
+                "origins", "drain", "fsck",
             ]
         )
     }

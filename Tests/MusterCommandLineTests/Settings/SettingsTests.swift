@@ -57,7 +57,7 @@ struct SettingsTests {
         SettingName.group, .groups, .types, .state, .subscription, .consumer, .after, .manifest, .digest, .priority,
         .weight,
         .rate, .maxConnections, .between, .timeZone, .rateBetween, .deadline, .onDeadline, .open, .reopen, .files,
-        .pauseUntil,
+        .deep, .repair, .pauseUntil,
         .secretFile, .locationTrusted, .acceptUnframed,
     ])
     func settingThatChoosesOrChangesAThingHasNoVariable(name: SettingName) throws {

@@ -1,6 +1,8 @@
 import MusterCore
 import MusterStore
 
+@testable import MusterStoreModel
+
 /// Time-driven changes of groups, and changes of their settings.
 extension History {
     /// Runs a coordinator's regular sweeps.

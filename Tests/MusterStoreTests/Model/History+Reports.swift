@@ -1,6 +1,8 @@
 import MusterCore
 import MusterStore
 
+@testable import MusterStoreModel
+
 extension History {
     /// Reports on a lease that is or was held; sometimes by a session that never held it.
     mutating func report() async throws {

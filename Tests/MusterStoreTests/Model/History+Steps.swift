@@ -1,6 +1,8 @@
 import MusterCore
 import MusterStore
 
+@testable import MusterStoreModel
+
 extension History {
     /// Takes one random step; the steps of a worker are the most frequent.
     mutating func step() async throws {
@@ -65,7 +67,8 @@ extension History {
         let reopening = chance(30)
         let shown = tasks.map { "\($0.key) of \($0.size.map { "\($0)" } ?? "?") from \($0.origins)" }
         log("add \(shown) to \(name)\(reopening ? ", reopening it" : "")")
-        let wanted = model.add(tasks, to: name, reopening: reopening)
+        let wanted = model.add(
+            tasks.map { .init(key: $0.key, origins: $0.origins, size: $0.size) }, to: name, reopening: reopening)
         do {
             let addition = try await fixture.add(tasks, to: name, reopening: reopening)
             expect(addition == wanted, "\(addition) instead of \(String(describing: wanted))")

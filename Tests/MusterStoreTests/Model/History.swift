@@ -3,6 +3,8 @@ import MusterPostgres
 import MusterStore
 import MusterTestSupport
 
+@testable import MusterStoreModel
+
 /// A random history that the store and its model go through together.
 struct History {
     /// The kind of situations a history concentrates on, since chance alone would produce too few of each.

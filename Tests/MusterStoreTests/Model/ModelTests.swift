@@ -1,6 +1,8 @@
 import MusterTestSupport
 import Testing
 
+@testable import MusterStoreModel
+
 /// The store against its model: the same random histories, compared after every step.
 @Suite struct ModelTests {
     @Test func storeBehavesLikeItsModel() async throws {

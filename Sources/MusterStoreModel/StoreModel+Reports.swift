@@ -22,20 +22,22 @@ extension StoreModel {
         return true
     }
 
-    /// Applies the first response to a task.
+    /// Applies the first response to a task, whose rest is cut into chunks of `chunkSize` bytes.
     @discardableResult
     mutating func learn(
-        _ lease: GrantedLease, by session: SessionID, size: Int64?, isSplittable: Bool, isStrong: Bool
+        _ lease: GrantedLease, by session: SessionID, size: Int64?, isSplittable: Bool, isStrong: Bool,
+        chunkSize: Int64 = 100
     ) -> Bool {
         guard let (place, index) = find(lease, by: session), var task = self[place] else { return false }
         guard !task.isPlanned else { return true }
         let chunk = task.chunks[index]
         let rung = isSplittable ? task.rung : .whole
         if let size, let last = chunk.last, rung == .chunks, size > last {
-            for start in stride(from: last, to: size, by: 100) {
+            for start in stride(from: last, to: size, by: Int64.Stride(chunkSize)) {
                 task.chunks.append(
                     Chunk(
-                        first: start, last: min(start + 100, size), resume: start, durable: start, source: chunk.source,
+                        first: start, last: min(start + chunkSize, size), resume: start, durable: start,
+                        source: chunk.source,
                         origin: task.sources[chunk.source].origin))
             }
         } else {

@@ -117,7 +117,7 @@ extension StoreModel {
         return wrong
     }
 
-    private func isFree(_ chunk: Chunk, of place: Place) -> Bool {
+    func isFree(_ chunk: Chunk, of place: Place) -> Bool {
         guard chunk.status == .ready, let owner = groups[place.group], !owner.state.isTerminal else { return false }
         if chunk.kind != .resolve, isDisputed(place) { return false }
         // Finalizing goes on in a paused group too.
@@ -126,7 +126,7 @@ extension StoreModel {
 
     /// Whether a source may take a chunk from another one: no try of the chunk has failed, and the bytes are known to be the same
     /// content (range contract, row 30).
-    private func mayPull(_ chunk: Chunk, of task: Task, to source: Int) -> Bool {
+    func mayPull(_ chunk: Chunk, of task: Task, to source: Int) -> Bool {
         chunk.kind == .fetch && chunk.status == .ready && chunk.attempts == 0 && task.mixes
             && !task.sources[source].isDead && task.sources[source].differsIn != task.version
             && task.question?.source != source

@@ -2,8 +2,15 @@ import MusterCore
 import MusterStore
 
 extension StoreModel {
+    /// A task to be added: its key, the names of its origins, and the size that the caller expects.
+    struct NewTask {
+        var key: String
+        var origins: [String]
+        var size: Int64?
+    }
+
     /// Adds tasks; `nil` when the group takes no new ones.
-    mutating func add(_ tasks: [Wanted], to name: String, reopening: Bool) -> Addition? {
+    mutating func add(_ tasks: [NewTask], to name: String, reopening: Bool) -> Addition? {
         guard var group = groups[name] else { return nil }
         let new = tasks.filter { group.tasks[$0.key] == nil }
         let addition = Addition(added: Int64(new.count), existing: Int64(tasks.count - new.count))
