@@ -108,9 +108,9 @@ enum StormFault: String, CaseIterable, Sendable {
         }
     }
 
-    /// How long a new file may take, once the fault has ended, until it is in place: 60 s (I14), and the time in which a standby becomes the
-    /// primary.
-    var bound: Duration { self == .primaryLost ? .seconds(120) : .seconds(60) }
+    /// How long a new file may take, once the fault has ended, until it is in place: twice the 60 s of I14, since a fault of the other lane may be
+    /// under way, and the time in which a standby becomes the primary.
+    var bound: Duration { self == .primaryLost ? .seconds(180) : .seconds(120) }
 
     /// The longest that a path to an origin may hold bytes back, in seconds: what an origin sends meanwhile may be lost (I16).
     static let longestHoldSeconds = 5
