@@ -120,16 +120,18 @@ $$;
 CREATE FUNCTION uneven_lanes(p_origin_cap integer)
 RETURNS TABLE (origin_id bigint, taker bigint, giver bigint, lanes bigint, step bigint)
 LANGUAGE sql STABLE AS $$
-    WITH waiting AS MATERIALIZED (
+    WITH asker AS MATERIALIZED (
+        SELECT u.* FROM groups u
+        WHERE u.state IN ('open', 'sealed') AND group_may_run(u) AND group_rate(u) IS NULL
+            AND EXISTS (SELECT 1 FROM ready_chunks c WHERE c.group_id = u.id AND c.origin_id > 0 AND c.status = 'ready')
+        ORDER BY u.priority DESC, u.served, u.id LIMIT 32
+    ), room AS MATERIALIZED (
+        SELECT k.sink, has_free_slot(k.sink) AS has_slot FROM (SELECT DISTINCT a.sink FROM asker a) AS k
+    ), waiting AS MATERIALIZED (
         SELECT g.id, p.place, sum(ready_on(g.id, o.id))::bigint AS ready   -- a place is an origin, or 0 for slots
-        FROM (
-            SELECT u.*, has_free_slot(u.sink) AS has_slot FROM groups u
-            WHERE u.state IN ('open', 'sealed') AND group_may_run(u) AND group_rate(u) IS NULL
-                AND EXISTS (SELECT 1 FROM ready_chunks c WHERE c.group_id = u.id AND c.origin_id > 0 AND c.status = 'ready')
-            ORDER BY u.priority DESC, u.served, u.id LIMIT 32
-        ) AS g
+        FROM asker g JOIN room USING (sink)
         CROSS JOIN LATERAL ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
-        CROSS JOIN LATERAL (SELECT CASE WHEN free_lanes(o, p_origin_cap) <= 0 THEN o.id WHEN NOT g.has_slot THEN 0 END AS place OFFSET 0) AS p
+        CROSS JOIN LATERAL (SELECT CASE WHEN free_lanes(o, p_origin_cap) <= 0 THEN o.id WHEN NOT room.has_slot THEN 0 END AS place OFFSET 0) AS p
         WHERE p.place IS NOT NULL AND is_awake(o)
             AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true) AND asked_lanes(nullif(p.place, 0), NULL) = 0
         GROUP BY 1, 2
