@@ -86,7 +86,7 @@ final class StormReport: Sendable {
         }
         lines += ["", "Recovery: from the end of a fault until a new file is in place."]
         let checks = notes.checks.sorted { (Int($0.key.dropFirst()) ?? 0) < (Int($1.key.dropFirst()) ?? 0) }
-        lines.append("Checked without a violation, so often:")
+        lines.append("Checked, so often:")
         lines += Self.wrapped(checks.map { "\($0.key) \($0.value)" })
         lines += ["", "Rare cases:"]
         lines += RareCase.allCases.map { "  \(Self.padded($0.rawValue, 50))\(notes.rare[$0] ?? 0)" }

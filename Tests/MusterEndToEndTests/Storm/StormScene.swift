@@ -123,7 +123,8 @@ struct StormCanary: Sendable {
                 return false
             }
         }
-        try await eventually("a new file in place after this: \(what)", limit: limit) {
+        let rest = max(.seconds(1), limit - (ContinuousClock.now - start))
+        try await eventually("a new file in place after this: \(what)", limit: rest) {
             try await fleet.persistently { try await $0.task(key, of: Self.group) }.state == .succeeded
         }
         return ContinuousClock.now - start
