@@ -53,7 +53,7 @@ struct FsckCommand: ClientCommand {
     func perform(_ context: CommandContext) async throws {
         let console = context.console
         // The sinks of a worker in a configuration file, NAME=DIR, choose nothing here.
-        let sinks = context.settings.texts(.sink).filter { !$0.contains("=") }
+        let sinks = sink.isEmpty ? context.settings.texts(.sink).filter { !$0.contains("=") } : sink
         for name in sinks { try CommandContext.checkName(name, what: "sink") }
         let request = CheckRequest(
             deep: try context.settings.flag(.deep), repair: try context.settings.flag(.repair),

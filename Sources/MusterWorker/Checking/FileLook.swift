@@ -87,10 +87,11 @@ struct FileLook {
         guard status.size == file.size else {
             return told(.fileChanged, "it has \(status.size) bytes instead of \(file.size)", isOwn: isOwn)
         }
+        var isCompared = false
         if isDeep {
             switch read(opened.descriptor, path) {
-            case .same: break
-            case .unproven: return .unproven
+            case .same: isCompared = true
+            case .unproven: break
             case .stopped: return .stopped
             case .unreadable(let reason): return told(.fileUnreadable, reason)
             case .short: return nil
@@ -105,10 +106,10 @@ struct FileLook {
         if let owner = mark?.owner, owner.installation != installation {
             return told(.fileForeign, "it carries the mark of installation \(owner.installation)")
         }
-        if !isDeep, isOurs, mark?.state != FileMark.State(status) {
+        if !isCompared, isOurs, mark?.state != FileMark.State(status) {
             return told(.fileWritten, "another program has written to it")
         }
-        return .fine
+        return isDeep && !isCompared ? .unproven : .fine
     }
 
     /// What reading shows.

@@ -223,6 +223,7 @@ final class SinkStation: Sendable {
                 try known.directory.probe()
                 return .well(freeBytes: try? known.directory.freeBytes())
             }
+            guard now.mark != nil || !needsMark else { throw SinkDirectory.damaged(name, path, nil) }
             if let wanted = now.mark, identity == .replaced, wanted == fresh,
                 try SinkDirectory.knownMark(at: path, on: system) == nil
             {

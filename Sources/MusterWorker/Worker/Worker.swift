@@ -79,9 +79,10 @@ public struct Worker: Service {
             logger: logger
         )
         await engine.run()
-        await checker.shutdown()
         await loops.shutdown()
         await transport.shutdown()
+        // Last, with the sinks: a call to a sink may hang.
+        await checker.shutdown()
         for station in stations { await station.shutdown() }
     }
 

@@ -133,7 +133,7 @@ LANGUAGE sql STABLE AS $$
         CROSS JOIN LATERAL ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
         CROSS JOIN LATERAL (SELECT CASE WHEN free_lanes(o, p_origin_cap) <= 0 THEN o.id WHEN NOT room.has_slot THEN 0 END AS place OFFSET 0) AS p
         WHERE p.place IS NOT NULL AND is_awake(o)
-            AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true) AND asked_lanes(nullif(p.place, 0), NULL) = 0
+            AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true) AND asked_lanes(nullif(p.place, 0), NULL, CASE WHEN p.place = 0 THEN g.sink END) = 0
         GROUP BY 1, 2
     ), held AS MATERIALIZED (
         SELECT w.place, l.group_id AS id, count(DISTINCT (l.session_id, l.lane)) AS lanes,
@@ -172,14 +172,14 @@ LANGUAGE sql STABLE AS $$
     ) AS c
 $$;
 
--- How many lanes of an origin or of a group are asked for already. A holder that has not answered for five seconds is not counted.
-CREATE FUNCTION asked_lanes(p_origin bigint, p_group bigint) RETURNS bigint
+-- How many lanes of an origin, of a group or of a sink are asked for already. A holder that has not answered for five seconds is not counted.
+CREATE FUNCTION asked_lanes(p_origin bigint, p_group bigint, p_sink text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (
         SELECT count(DISTINCT (l.session_id, l.lane)) FROM leases l
         WHERE l.shrink_to < l.last AND l.shrink_asked_at > statement_timestamp() - interval '5 s'
-            AND (p_origin IS NULL OR l.origin_id = p_origin) AND (p_group IS NULL OR l.group_id = p_group));
+            AND (p_origin IS NULL OR l.origin_id = p_origin) AND (p_group IS NULL OR l.group_id = p_group) AND (p_sink IS NULL OR l.sink = p_sink));
 END
 $$;
 

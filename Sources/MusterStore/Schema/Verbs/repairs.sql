@@ -73,7 +73,9 @@ DECLARE
     g groups;
     t tasks;
 BEGIN
-    SELECT o.* INTO g FROM groups o WHERE o.name = f.group_name AND NOT is_removing(o) AND o.desired <> 'cancel' FOR NO KEY UPDATE;
+    SELECT o.* INTO g FROM groups o WHERE o.name = f.group_name AND NOT is_removing(o) AND o.desired <> 'cancel'
+        -- A group that its user has paused is not resumed.
+        AND (o.desired = 'run' OR o.state NOT IN ('open', 'sealed')) FOR NO KEY UPDATE;
     IF NOT FOUND THEN RETURN false; END IF;
     PERFORM lock_paths_of(ARRAY[f.task_id]);
     SELECT o.* INTO t FROM tasks o
