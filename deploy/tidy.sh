@@ -40,5 +40,20 @@ real=$(git ls-files -z 'Sources/MusterWorker/*.swift' 'Sources/MusterCoordinator
 top=$(git ls-files | cut -d/ -f1 | sort -u | grep -vE '^(Package\.swift|README\.md|LICENSE|Sources|Tests|deploy|docs|\..*)$' || true)
 [ -z "$top" ] || complain "the top level is fixed; these are not of it: $top"
 
+# Mutants (deploy/mutants.sh): each still applies, breaks one place, says what it breaks, and stands in the table.
+for patch in Tests/Mutants/*.patch; do
+    name=$(basename -s .patch "$patch")
+    [ "$(grep -c '^@@ ' "$patch")" -eq 1 ] || complain "$patch has not one hunk"
+    for word in Breaks Invariant Tests; do
+        sed '/^---/q' "$patch" | grep -qE "^$word: ." || complain "the head of $patch has no line $word"
+    done
+    git apply --check "$patch" || complain "$patch does not apply any more: make it anew"
+    grep -qF "| \`$name\` |" docs/invariants.md || complain "docs/invariants.md: the table of mutants lacks $name"
+done
+# shellcheck disable=SC2016
+while read -r name; do
+    [ -f "Tests/Mutants/$name.patch" ] || complain "docs/invariants.md: the table of mutants names $name, which is not in Tests/Mutants"
+done < <(sed -nE 's/^\| `([a-z0-9-]+)` \| .* \| I[0-9]+ \| .*/\1/p' docs/invariants.md)
+
 deploy/references.sh || bad=1
 exit $bad

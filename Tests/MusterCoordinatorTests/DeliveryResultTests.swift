@@ -79,6 +79,14 @@ struct DeliveryResultTests {
         #expect(signature == "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
     }
 
+    /// In each process a dictionary has an order of its own; the bytes of an event have none of that (I9).
+    @Test func bytesOfAnEventDependOnNoProcess() throws {
+        let names = "zyxwvutsrqponmlkjihgfedcba".map { "field\($0)" }
+        let bytes = try EventBytes.encode(Dictionary(uniqueKeysWithValues: names.map { ($0, 1) }))
+        let expected = names.sorted().map { "\"\($0)\":1" }.joined(separator: ",")
+        #expect(String(decoding: bytes, as: UTF8.self) == "{\(expected)}")
+    }
+
     @Test func gateLimitsOpenStreamsAndFreesThePlaceOfOneThatEnded() {
         let gate = StreamGate(limit: 2)
         let first = gate.enter()

@@ -89,6 +89,20 @@ import Testing
         }
     }
 
+    @Test func aMigrationThatFailsAtALaterTableLeavesNoneOfTheEarlierOnes() async throws {
+        try await withEmptyDatabase { configuration in
+            let migrator = Migrator(configuration)
+            try await withConnection(configuration) { connection in
+                // The script of checks, which is not the first, makes a table of that name.
+                try await connection.simple("CREATE TABLE check_findings ()")
+                await #expect(throws: PostgresError.self) { try await migrator.migrate() }
+                #expect(try await migrator.difference() == .empty)
+                try await connection.simple("DROP TABLE check_findings")
+                #expect(try await migrator.migrate().last == "functions")
+            }
+        }
+    }
+
     @Test func aMigrationWaitsForCoordinatorsAndNamesThem() async throws {
         try await withEmptyDatabase { configuration in
             _ = try await Migrator(configuration).migrate()

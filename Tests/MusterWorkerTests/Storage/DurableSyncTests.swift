@@ -1,3 +1,4 @@
+import Glibc
 import MusterCore
 import Testing
 
@@ -39,6 +40,25 @@ import Testing
                 return await group.reduce(into: [Int64]()) { if let task = $1 { $0.append(task) } }
             }
             #expect(failed == [7])
+        }
+    }
+
+    /// The kernel tells once that it could not write something, and not to which file that belongs (I4).
+    @Test func aFailedSyncOfTheFileSystemFailsEveryOpenPartForGood() async throws {
+        try await ScratchSink.with { scratch in
+            let syncs = CallCount()
+            let kernel = FaultyKernel { (extent, _) throws(SystemError) in
+                if extent == .everything, syncs.add() == 0 { throw SystemError(EIO) }
+            }
+            let sink = try scratch.begin(2, on: kernel)
+            let sync = DurableSync(sink: sink, pool: scratch.pool)
+            let parts = try (1...3).map { try sink.part(task: TaskID($0), version: 1) }
+            for part in parts { try part.write([1], at: 0) }
+            await #expect(throws: StorageError.self) { try await sync.makeEverythingDurable() }
+            for part in parts { await #expect(throws: StorageError.self) { try await sync.makeDurable(part) } }
+            try await sync.makeEverythingDurable()
+            #expect(syncs.value == 2)
+            for part in parts { await #expect(throws: StorageError.self) { try await sync.makeDurable(part) } }
         }
     }
 

@@ -20,6 +20,8 @@ final class FaultyKernel: FileSystem {
     private let kernel = Kernel()
     private let fault: Fault
     private let step: Int
+    /// Called before each sync, with the file or directory that was asked for; may fail it.
+    private let atSync: @Sendable (FileSystemSync, FileIdentity) throws(SystemError) -> Void
     private let count = Atomic<Int>(0)
     private let names = Mutex<[String]>([])
 
@@ -27,6 +29,14 @@ final class FaultyKernel: FileSystem {
     init(_ fault: Fault, at step: Int) {
         self.fault = fault
         self.step = step
+        atSync = { (_, _) throws(SystemError) in }
+    }
+
+    /// A kernel without a fault of its own, in which something happens before each sync.
+    init(atSync: @escaping @Sendable (FileSystemSync, FileIdentity) throws(SystemError) -> Void) {
+        fault = .death
+        step = .max
+        self.atSync = atSync
     }
 
     /// Whether the fault has come.
@@ -121,6 +131,7 @@ final class FaultyKernel: FileSystem {
 
     func synchronize(_ descriptor: Int32, _ extent: FileSystemSync) throws(SystemError) {
         try begin()
+        try atSync(extent, kernel.status(of: descriptor).identity)
         try kernel.synchronize(descriptor, extent)
     }
 

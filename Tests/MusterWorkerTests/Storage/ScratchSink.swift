@@ -38,6 +38,13 @@ final class ScratchSink: Sendable {
         return try SinkDirectory(name: "test", path: path, session: session, mark: mark)
     }
 
+    /// Begins another session here, on a file system of the test's own.
+    func begin(_ number: Int64, on system: any FileSystem) throws -> SinkDirectory {
+        try SinkDirectory(
+            name: "test", path: path, session: Self.session(number), mark: SinkDirectory.mark(at: path, on: system),
+            on: system)
+    }
+
     /// A session of that installation, or of another one.
     static func session(_ number: Int64, of installation: String = installation) throws -> SinkSession {
         try #require(SinkSession(installation: installation, session: SessionID(number)))
