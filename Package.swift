@@ -11,13 +11,24 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("InternalImportsByDefault"),
     ]
 
+/// What thousands of whole histories run in (`Tests/MusterSimulationTests`). The same switch compiles it optimized in debug builds too.
+let simulated: Set = [
+    "MusterAPI", "MusterCoordinator", "MusterCore", "MusterSimulationTests", "MusterStoreModel", "MusterWorker",
+]
+
+/// The rules by which a target of our own is compiled.
+func rules(of name: String) -> [SwiftSetting] {
+    guard !strict.isEmpty, simulated.contains(name) else { return settings }
+    return settings + [.unsafeFlags(["-O"], .when(configuration: .debug))]
+}
+
 /// A target of our own: all of them are compiled by the same rules.
 func library(
     _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource] = []
 ) -> Target {
     .target(
         name: name, dependencies: dependencies, exclude: exclude, resources: resources.isEmpty ? nil : resources,
-        swiftSettings: settings)
+        swiftSettings: rules(of: name))
 }
 
 /// SQL that is compiled into the program: `MusterStore/Schema/Schema.swift` names it again.
@@ -26,7 +37,7 @@ func scripts(_ folder: String, _ names: [String]) -> [Resource] {
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .testTarget(name: "\(name)Tests", dependencies: dependencies, swiftSettings: settings)
+    .testTarget(name: "\(name)Tests", dependencies: dependencies, swiftSettings: rules(of: "\(name)Tests"))
 }
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")

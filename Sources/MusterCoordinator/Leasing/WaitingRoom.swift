@@ -14,13 +14,15 @@ struct WaitingRoom<Ticket: Sendable> {
         let room: Int32
         /// How many further leases it takes, for the worker's queue.
         let ahead: Int32
+        /// Whether it begins one more transfer for a group that has no connection.
+        var spare = false
         /// The latest time of its answer.
         let deadline: Int64
         /// The receiver of its answer.
         let ticket: Ticket
 
         /// Whether it asks for work at all. A sync that does not only waits to be told something.
-        var takesWork: Bool { room > 0 || ahead > 0 }
+        var takesWork: Bool { room > 0 || ahead > 0 || spare }
     }
 
     /// The state of a guest.
@@ -33,6 +35,7 @@ struct WaitingRoom<Ticket: Sendable> {
         case waiting
     }
 
+    /// Read by closures, not by key paths: a key path into a generic type is made anew at each use, which was most of what a claim costs here.
     private var guests: [SessionID: (guest: Guest, place: Place)] = [:]
     /// News that came while a claim was running may have been too late for it.
     private var hasNews = false
@@ -67,7 +70,7 @@ struct WaitingRoom<Ticket: Sendable> {
     /// Begins a claim, and returns its guests; empty when there are none, or when a claim is running.
     mutating func beginClaim() -> [Guest] {
         guard !isClaiming else { return [] }
-        let fresh = guests.values.filter { $0.place == .fresh }.map(\.guest).sorted { $0.session < $1.session }
+        let fresh = guests.values.filter { $0.place == .fresh }.map { $0.guest }.sorted { $0.session < $1.session }
         guard !fresh.isEmpty else { return [] }
         isClaiming = true
         hasNews = false
@@ -92,7 +95,7 @@ struct WaitingRoom<Ticket: Sendable> {
 
     /// Removes and returns the guests that have waited long enough.
     mutating func expire(now: Int64) -> [Guest] {
-        let late = guests.values.filter { $0.place == .waiting && $0.guest.deadline <= now }.map(\.guest)
+        let late = guests.values.filter { $0.place == .waiting && $0.guest.deadline <= now }.map { $0.guest }
         for guest in late { guests[guest.session] = nil }
         return late
     }
@@ -100,7 +103,7 @@ struct WaitingRoom<Ticket: Sendable> {
     /// Removes and returns the guests of these sessions that wait: there is something to tell them. A guest that is in a
     /// claim leaves with the claim.
     mutating func dismiss(_ sessions: Set<SessionID>) -> [Guest] {
-        let told = guests.values.filter { $0.place != .inClaim && sessions.contains($0.guest.session) }.map(\.guest)
+        let told = guests.values.filter { $0.place != .inClaim && sessions.contains($0.guest.session) }.map { $0.guest }
         for guest in told { guests[guest.session] = nil }
         return told
     }
@@ -108,6 +111,6 @@ struct WaitingRoom<Ticket: Sendable> {
     /// Removes and returns all guests.
     mutating func close() -> [Guest] {
         defer { guests.removeAll() }
-        return guests.values.map(\.guest)
+        return guests.values.map { $0.guest }
     }
 }

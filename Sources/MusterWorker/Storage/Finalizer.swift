@@ -73,15 +73,15 @@ final class Finalizer: Sendable {
         return results
     }
 
-    /// Syncs all parts at once, after it has set their times. Returns the status of the orders' `held` files before the sync.
+    /// Syncs all parts at once, after it has set their times and marks. Returns the status of the orders' `held` files before the sync.
     private func synchronize(
         _ orders: [FinalizeOrder]
     ) async throws(StorageError) -> [DestinationPath: FileStatus] {
         var standing: [DestinationPath: FileStatus] = [:]
-        if orders.contains(where: { $0.modificationTime != nil || $0.held != nil }) {
+        if orders.contains(where: { $0.modificationTime != nil || $0.held != nil || $0.mark != nil }) {
             standing = try await pool.run { [sink] () throws(StorageError) in
                 var placement = try Placement(sink: sink, watch: FinalizeWatch(), isSynchronized: false)
-                placement.setTimes(orders)
+                placement.prepare(orders)
                 return placement.heldFiles(of: orders)
             }
         }

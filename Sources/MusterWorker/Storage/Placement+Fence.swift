@@ -19,8 +19,7 @@ extension Placement {
             )
         }
         return try withCopy(of: part.descriptor, order, check) { (placement, copy) throws(StorageError) in
-            placement.mark(copy.file, order)
-            return try placement.move(
+            try placement.move(
                 Candidate(
                     name: order.copy,
                     identity: copy.file.status.identity,
@@ -47,9 +46,11 @@ extension Placement {
         case .foreign(let reason): return .foreign(reason)
         }
         guard file.status.size == order.size else { return .foreign("its size differs") }
-        let outcome = try withCopy(of: file.descriptor, order, check) { (placement, copy) throws(StorageError) in
+        let isAdopted = !isOwn(file, order)
+        let outcome = try withCopy(
+            of: file.descriptor, order, check, isAdopted: isAdopted
+        ) { (placement, copy) throws(StorageError) in
             guard placement.watch.mayContinue() else { return .stopped }
-            placement.mark(copy.file, order, isAdopted: !placement.isOwn(file, order))
             try placement.replace(file.status.identity, by: order.copy, at: spot)
             placement.touch(spot.place)
             try placement.dropRemains(of: order, isPartMoved: true)
@@ -72,25 +73,27 @@ extension Placement {
         of source: Descriptor,
         _ order: FinalizeOrder,
         _ check: ContentCheck,
+        isAdopted: Bool = false,
         _ body: (inout Placement, FreshCopy) throws(StorageError) -> FinalizeOutcome
     ) throws(StorageError) -> FinalizeOutcome {
         // The copy is gone already if it was put in place. If it can't be deleted now, it is deleted with the session's
         // directory.
         defer { _ = try? own.remove(order.copy.string) }
-        return try makeCopy(of: source, order, check, body)
+        return try makeCopy(of: source, order, check, isAdopted: isAdopted, body)
     }
 
     private mutating func makeCopy(
         of source: Descriptor,
         _ order: FinalizeOrder,
         _ check: ContentCheck,
+        isAdopted: Bool = false,
         _ body: (inout Placement, FreshCopy) throws(StorageError) -> FinalizeOutcome
     ) throws(StorageError) -> FinalizeOutcome {
         let copy = try makeCopy(order)
         guard try copyContent(of: source, to: copy.descriptor, order) else { return .stopped }
         switch try check.examine(copy.descriptor, size: order.size, name: order.copy.string) {
         case .good(let digests):
-            try settleData(copy, order, isSynchronized: false)
+            try settle(copy, order, isSynchronized: false, isAdopted: isAdopted)
             return try body(&self, FreshCopy(file: copy, digests: digests))
         case .corrupt(let ranges, let reason): return .corrupt(ranges, reason: reason)
         case .digestMismatch(let expected, let found): return .digestMismatch(expected: expected, found: found)

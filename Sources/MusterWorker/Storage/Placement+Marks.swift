@@ -3,11 +3,20 @@ import MusterCore
 /// Marks that tell which task a file belongs to (adr/0014).
 extension Placement {
     /// Marks a file as the task's, before it is put in place. If that fails, the file is put in place all the same: a
-    /// purge just would not find it if the task were cancelled at this moment.
-    func mark(_ file: OpenPart, _ order: FinalizeOrder, isAdopted: Bool = false) {
-        guard var mark = order.mark else { return }
+    /// purge just would not find it if the task were cancelled at this moment. Returns whether the mark is there now.
+    @discardableResult
+    func mark(_ file: OpenPart, _ order: FinalizeOrder, isAdopted: Bool = false) -> Bool {
+        guard var mark = order.mark else { return false }
         mark.isAdopted = isAdopted
-        _ = mark.write(to: file.descriptor, path: order.path)
+        return mark.write(to: file.descriptor, path: order.path)
+    }
+
+    /// Whether a file, as it was when it was opened, has the mark that `mark` writes.
+    func isMarked(_ file: OpenPart, _ order: FinalizeOrder, isAdopted: Bool = false) -> Bool {
+        guard let mark = order.mark else { return true }
+        guard let found = FileMark.read(file.descriptor, path: order.path) else { return false }
+        return found.owner == mark.owner && found.version == mark.version && found.isAdopted == isAdopted
+            && found.state == FileMark.State(file.status)
     }
 
     /// Whether the task itself put a file there, and the file is unchanged since.

@@ -160,8 +160,7 @@ struct Placement {
     ) throws(StorageError) -> FinalizeOutcome {
         switch try check.examine(part.descriptor, size: part.status.size, name: order.part.string) {
         case .good(let digests):
-            try settleData(part, order, isSynchronized: isSynchronized)
-            mark(part, order)
+            try settle(part, order, isSynchronized: isSynchronized)
             let identity = part.status.identity
             let name = fresh.map { CandidateName.own($0.name) } ?? .part(order.part)
             return try move(
@@ -175,24 +174,33 @@ struct Placement {
         }
     }
 
+    /// Gives the file its modification time and its mark, and makes them durable with its content. A mark that a loss of power takes away
+    /// lets the file stay for ever if the task is cancelled before it is known to be in place (I13).
+    mutating func settle(
+        _ file: OpenPart, _ order: FinalizeOrder, isSynchronized: Bool, isAdopted: Bool = false
+    ) throws(StorageError) {
+        if isSynchronized, isDated(file, order) {
+            // A file system without attributes keeps no mark: there is nothing to make durable.
+            guard !isMarked(file, order, isAdopted: isAdopted), mark(file, order, isAdopted: isAdopted) else { return }
+        } else {
+            try date(file, order)
+            mark(file, order, isAdopted: isAdopted)
+        }
+        try synchronize(file, order)
+    }
+
     /// Gives the file its modification time, and makes it durable unless it already is.
     mutating func settleData(_ file: OpenPart, _ order: FinalizeOrder, isSynchronized: Bool) throws(StorageError) {
-        var isDurable = isSynchronized
-        do {
-            if let time = order.modificationTime, file.status.modified != time {
-                try file.descriptor.setModificationTime(time)
-                isDurable = false
-            }
-        } catch {
-            // The file may belong to another user on another host. The caller asked for the time, so the failure is reported.
-            guard [EPERM, EACCES].contains(error.number) else { throw error.inSink("dating \(order.part.string)") }
-            throw .destinationUnusable(.init("dating \(order.part.string)", errno: error.number))
-        }
-        if isDurable { return }
+        if isSynchronized, isDated(file, order) { return }
+        try date(file, order)
+        try synchronize(file, order)
+    }
+
+    private mutating func synchronize(_ file: OpenPart, _ order: FinalizeOrder) throws(StorageError) {
         ownSyncs += 1
         do {
-            // The time is metadata: `fdatasync` may leave it out.
-            if order.modificationTime == nil {
+            // Times and marks are metadata: `fdatasync` may leave them out.
+            if order.modificationTime == nil, order.mark == nil {
                 try file.descriptor.synchronizeData()
             } else {
                 try file.descriptor.synchronize()
@@ -202,14 +210,32 @@ struct Placement {
         }
     }
 
-    /// Sets the modification times of parts before everything is synced at once, so that no part needs a sync of its own.
+    private func isDated(_ file: OpenPart, _ order: FinalizeOrder) -> Bool {
+        order.modificationTime == nil || order.modificationTime == file.status.modified
+    }
+
+    private func date(_ file: OpenPart, _ order: FinalizeOrder) throws(StorageError) {
+        do {
+            if let time = order.modificationTime, file.status.modified != time {
+                try file.descriptor.setModificationTime(time)
+            }
+        } catch {
+            // The file may belong to another user on another host. The caller asked for the time, so the failure is reported.
+            guard [EPERM, EACCES].contains(error.number) else { throw error.inSink("dating \(order.part.string)") }
+            throw .destinationUnusable(.init("dating \(order.part.string)", errno: error.number))
+        }
+    }
+
+    /// Sets the modification times and marks of parts before everything is synced at once, so that no part needs a sync of its own.
     /// An error is ignored here: carrying out the order tries again, and reports it.
-    mutating func setTimes(_ orders: [FinalizeOrder]) {
+    mutating func prepare(_ orders: [FinalizeOrder]) {
         for order in orders where !order.fenced {
+            guard order.modificationTime != nil || order.mark != nil else { continue }
             defer { unstage() }
-            guard let time = order.modificationTime else { continue }
             try? take(order)
-            try? openPart(order)?.descriptor.setModificationTime(time)
+            guard let part = try? openPart(order) else { continue }
+            try? date(part, order)
+            mark(part, order)
         }
     }
 

@@ -82,6 +82,7 @@ extension SimulatedDatabase.State {
                 leases.append(lease)
                 granted[lease.name] = lease
                 byEpoch[lease.name.epoch] = lease.name
+                newest[lease.name.chunk] = lease.name.epoch
                 _ = chosen.grant([request], [lease])
                 chosen.step -= 1
             }
@@ -101,7 +102,7 @@ extension SimulatedDatabase.State {
             room -= 1
             return grantPurge(leftover, to: session)
         }
-        for id in facts.keys.sorted() {
+        for id in ids {
             guard let known = facts[id], !known.isRemoved, let task = chosen[known.place],
                 !locked.contains(known.place.group)
             else { continue }

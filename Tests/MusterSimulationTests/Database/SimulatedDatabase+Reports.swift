@@ -5,25 +5,40 @@ import MusterCore
 
 /// Reports on leases.
 extension SimulatedDatabase.State {
+    /// The lease that a report counts for, and its session; `nil` if the session that reports does not hold it (I1).
+    private mutating func accept(
+        _ name: LeaseName, by reporter: SessionID
+    ) -> (lease: GrantedLease, session: SessionID)? {
+        var (session, held) = (reporter, name)
+        let newest = newest[name.chunk] ?? name.epoch
+        if sabotage == .epochs, newest > name.epoch, let lease = granted[LeaseName(chunk: name.chunk, epoch: newest)] {
+            (session, held) = (lease.session, lease.name)
+        }
+        guard let lease = granted[held], isHeld(held, by: session) else {
+            count("a stale report was refused")
+            return nil
+        }
+        if newest > name.epoch {
+            complaints.append("I1: a report under epoch \(name.epoch) counts, though epoch \(newest) was granted")
+        }
+        return (lease, session)
+    }
+
     /// Moves a durable offset; returns whether the session holds the lease.
     mutating func progress(_ report: LeaseReport.Progress) -> Bool {
-        guard let lease = granted[report.lease] else { return false }
-        remember(report)
-        let isHeld = model.progress(lease, by: report.session, to: report.durable.offset)
-        if !isHeld { count("a stale report was refused") }
-        return isHeld
+        guard let (lease, session) = accept(report.lease, by: report.session) else { return false }
+        remember(lease, by: session, report.durable)
+        return model.progress(lease, by: session, to: report.durable.offset)
     }
 
     /// Remembers the checksum of a prefix that is longer than the known one.
-    private mutating func remember(_ report: LeaseReport.Progress) {
-        guard let lease = granted[report.lease], let found = model.find(lease, by: report.session),
-            let key = chunk(report.lease, by: report.session), let task = model[found.place],
-            report.durable.offset > task.chunks[found.index].durable,
-            report.durable.offset <= task.chunks[found.index].last ?? .max
+    private mutating func remember(_ lease: GrantedLease, by session: SessionID, _ durable: DurablePrefix) {
+        guard let found = model.find(lease, by: session), let key = chunk(lease.name, by: session),
+            let task = model[found.place], durable.offset > task.chunks[found.index].durable,
+            durable.offset <= task.chunks[found.index].last ?? .max
         else { return }
-        checksums[key] = report.durable.crc
-        check(
-            .durable(lease.task, version: lease.version, offset: report.durable.offset, path: lease.path))
+        checksums[key] = durable.crc
+        check(.durable(lease.task, version: lease.version, offset: durable.offset, path: lease.path))
     }
 
     private mutating func check(_ claim: SimulatedDatabase.Claim) {
@@ -44,20 +59,16 @@ extension SimulatedDatabase.State {
 
     /// Completes a chunk or a purge.
     mutating func done(_ report: LeaseReport.Done) {
-        guard let lease = granted[report.lease], isHeld(report.lease, by: report.session) else {
-            return count("a stale report was refused")
-        }
-        if let key = chunk(report.lease, by: report.session), key.kind == .fetch { checksums[key] = report.crc }
-        model.done(lease, by: report.session, at: report.end)
+        guard let (lease, session) = accept(report.lease, by: report.session) else { return }
+        if let key = chunk(lease.name, by: session), key.kind == .fetch { checksums[key] = report.crc }
+        model.done(lease, by: session, at: report.end)
     }
 
     /// Completes a task.
     mutating func finish(_ report: LeaseReport.Finished) {
-        guard let lease = granted[report.lease], isHeld(report.lease, by: report.session) else {
-            return count("a stale report was refused")
-        }
-        check(.inPlace(lease.task, path: report.path ?? lease.path, size: report.size))
-        model.finish(lease, by: report.session, size: report.size)
+        guard let (lease, session) = accept(report.lease, by: report.session) else { return }
+        check(.inPlace(lease.task, version: lease.version, path: report.path ?? lease.path, size: report.size))
+        model.finish(lease, by: session, size: report.size)
         guard let known = facts[lease.task], model[known.place]?.state == .succeeded else { return }
         facts[lease.task]?.crc = report.crc
         if lease.isFenced { count("a fenced file was put in place") }
@@ -65,20 +76,18 @@ extension SimulatedDatabase.State {
 
     /// Takes a lease back.
     mutating func release(_ report: LeaseReport.Progress) {
-        guard let lease = granted[report.lease] else { return }
-        remember(report)
-        model.release(lease, by: report.session, at: report.durable.offset)
+        guard let (lease, session) = accept(report.lease, by: report.session) else { return }
+        remember(lease, by: session, report.durable)
+        model.release(lease, by: session, at: report.durable.offset)
     }
 
     /// Handles a failed lease.
     mutating func fail(_ report: LeaseReport.Failed) {
-        guard let lease = granted[report.progress.lease], isHeld(lease.name, by: report.progress.session) else {
-            return count("a stale report was refused")
-        }
-        remember(report.progress)
+        guard let (lease, session) = accept(report.progress.lease, by: report.progress.session) else { return }
+        remember(lease, by: session, report.progress.durable)
         let versions = model[facts[lease.task]?.place ?? .init(group: "", key: "")]?.version
         model.fail(
-            lease, by: report.progress.session,
+            lease, by: session,
             .init(
                 kind: report.kind, status: report.status.map { Int($0) }, offset: report.progress.durable.offset,
                 parksOrigin: report.retryAfter ?? 0 > 0))

@@ -35,7 +35,7 @@ final class SimulatedDatabase: Sendable {
         /// So many bytes of a task's part are durable, which may be at the task's path by now.
         case durable(TaskID, version: Int32, offset: Int64, path: String)
         /// A task's file stands at its path.
-        case inPlace(TaskID, path: String, size: Int64)
+        case inPlace(TaskID, version: Int32, path: String, size: Int64)
     }
 
     struct Session {
@@ -60,6 +60,14 @@ final class SimulatedDatabase: Sendable {
         var sizesToRemove: [TaskID: Int64] = [:]
         var last: (task: Int64, chunk: Int64, epoch: Int64, session: Int64, ended: Int) = (0, 0, 0, 0, 0)
         var complaints: [String] = []
+        /// The rule of the database that is broken.
+        var sabotage: Plan.Sabotage?
+        /// The tasks that were added, in order.
+        var ids: [TaskID] = []
+        /// The newest epoch of each chunk (I1).
+        var newest: [ChunkID: LeaseEpoch] = [:]
+        /// How many events have been looked at.
+        var heard = 0
         /// Tells what is wrong with a report that is true only if bytes are on storage (I4, I8).
         var judge: @Sendable (Claim) -> String? = { _ in nil }
         /// How often something rare has happened.
@@ -72,10 +80,16 @@ final class SimulatedDatabase: Sendable {
     /// Its UUID.
     let installation: String
 
-    init(_ installation: String, policy: Store.Policy, judge: @escaping @Sendable (Claim) -> String?) {
+    init(
+        _ installation: String, policy: Store.Policy, sabotage: Plan.Sabotage? = nil,
+        judge: @escaping @Sendable (Claim) -> String?
+    ) {
         self.installation = installation
-        state = Mutex(State(model: StoreModel(policy: policy), judge: judge))
+        state = Mutex(State(model: StoreModel(policy: policy), sabotage: sabotage, judge: judge))
     }
+
+    /// Looks at what is committed.
+    func read<Value: Sendable>(_ body: (State) -> Value) -> Value { state.withLock { body($0) } }
 
     /// One transaction.
     func transaction<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
@@ -90,16 +104,21 @@ final class SimulatedDatabase: Sendable {
 extension SimulatedDatabase.State {
     /// Follows what a verb has done to tasks and purges.
     mutating func note() {
-        for id in facts.keys.sorted() {
+        hearEvents()
+        for id in ids {
             guard var known = facts[id], !known.isRemoved else { continue }
             guard let task = model[known.place], model.places[id] == known.place else {
                 known.isRemoved = true
                 facts[id] = known
                 continue
             }
+            guard task.state != known.state || task.version != known.version || task.size != known.size else {
+                continue
+            }
             if task.state != known.state, task.state.isTerminal {
                 last.ended += 1
                 known.ended = last.ended
+                if sabotage == .zeroTests { closeEarly(known.place.group) }
             }
             known.state = task.state
             known.version = task.version
@@ -107,11 +126,30 @@ extension SimulatedDatabase.State {
             facts[id] = known
         }
         // A task whose path another one had since deletes no file (had_path_last).
-        for (leftover, purge) in model.purges where leftover.takesFile && !hadPathLast(leftover.task) {
-            guard purge.lease == nil else { continue }
+        for (leftover, purge) in model.purges where leftover.takesFile {
+            guard purge.lease == nil, sabotage == .purges || !hadPathLast(leftover.task) else { continue }
             model.purges[leftover] = nil
             model.purges[.init(task: leftover.task, version: leftover.version, takesFile: false)] = purge
         }
+    }
+
+    /// I7: a group ends only if it is sealed and every task is terminal.
+    private mutating func hearEvents() {
+        for event in model.events[heard...] where event.contains("dev.muster.group.") && !event.contains("removed") {
+            let name = event.split(separator: " ")[2]
+            let isOver = model.groups[String(name)].map { group in
+                group.state.isTerminal && group.tasks.values.allSatisfy(\.state.isTerminal)
+            }
+            if isOver == false { complaints.append("I7: \(event), though not all of its tasks have ended") }
+        }
+        heard = model.events.count
+    }
+
+    /// Ends a group without a look at its other tasks.
+    private mutating func closeEarly(_ name: String) {
+        guard let group = model.groups[name], !group.state.isTerminal else { return }
+        model.groups[name]?.state = .succeeded
+        model.say("group.succeeded", .init(group: name, key: ""), generation: group.generation)
     }
 
     private func hadPathLast(_ id: TaskID) -> Bool {
@@ -135,6 +173,14 @@ extension SimulatedDatabase.State {
         }
     }
 
+    /// Whether a task or a purge is unfinished.
+    var hasWork: Bool {
+        !model.purges.isEmpty
+            || model.groups.values.contains { group in
+                group.tasks.values.contains { !$0.state.isTerminal }
+            }
+    }
+
     /// Whether a path has an unfinished task.
     func isTaken(_ path: String) -> Bool {
         facts.values.contains { $0.path == path && !$0.isRemoved && !$0.state.isTerminal }
@@ -151,6 +197,7 @@ extension SimulatedDatabase.State {
         last.task += 1
         let id = TaskID(last.task)
         let place = StoreModel.Place(group: group, key: key)
+        ids.append(id)
         model.places[id] = place
         facts[id] = .init(place: place, path: path, urls: urls)
         return id

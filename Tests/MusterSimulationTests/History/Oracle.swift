@@ -11,13 +11,13 @@ struct Oracle {
 
     /// Whether a group has ended.
     func isOver(_ group: String) -> Bool {
-        history.database.transaction { $0.model.groups[group]?.tasks.values.allSatisfy(\.state.isTerminal) ?? true }
+        history.database.read { $0.model.groups[group]?.tasks.values.allSatisfy(\.state.isTerminal) ?? true }
     }
 
     /// Whether all groups have ended, and everything that is to be deleted is.
     var isOver: Bool {
         databases.allSatisfy { database in
-            database.transaction { state in
+            database.read { state in
                 state.model.purges.isEmpty && state.model.groups.values.allSatisfy(\.state.isTerminal)
             }
         }
@@ -33,14 +33,15 @@ struct Oracle {
 
     /// What is wrong at the end.
     func problems() -> [String] {
-        databases.flatMap { $0.transaction { $0.complaints } + unfinished($0) } + history.network.problems
+        databases.flatMap { $0.read { $0.complaints } + unfinished($0) } + history.network.problems
+            + history.disk.problems
             + files(of: history.database, history.added) + files(of: history.stranger, history.strangers)
             + strays + completions + waste
     }
 
     /// I14: what has not ended.
     private func unfinished(_ database: SimulatedDatabase) -> [String] {
-        database.transaction { state in
+        database.read { state in
             var problems: [String] = []
             for (name, group) in state.model.groups.sorted(by: { $0.key < $1.key }) where !group.state.isTerminal {
                 for (key, task) in group.tasks.sorted(by: { $0.key < $1.key }) where !task.state.isTerminal {
@@ -55,7 +56,7 @@ struct Oracle {
 
     /// The task that a path belongs to: of those that have succeeded, the last one.
     private func owners(in database: SimulatedDatabase) -> [String: TaskID] {
-        database.transaction { state in
+        database.read { state in
             var owners: [String: TaskID] = [:]
             for (id, facts) in state.facts where facts.state == .succeeded && !facts.isRemoved {
                 let other = owners[facts.path].flatMap { state.facts[$0]?.ended } ?? -1
@@ -74,7 +75,10 @@ struct Oracle {
             if deleted.contains(path) { return nil }
             guard let content = history.disk.content(at: path) else { return "I8: \(path) of task \(id) is missing" }
             let contents = history.origins[task.origin].contents(of: "/\(task.file)")
-            guard !contents.contains(content) else { return nil }
+            guard !contents.contains(content) else {
+                let isDurable = history.disk.durableContent(at: path) == content
+                return isDurable ? nil : "I8: \(path) of task \(id) is not on storage"
+            }
             let sizes = contents.map(\.count)
             return "I8: \(path) of task \(id) has \(content.count) bytes that the origin never had (\(sizes))"
         }
@@ -83,7 +87,7 @@ struct Oracle {
     /// Paths whose files clients had deleted. Their owner does that also where another installation counts on them: for a deletion that was
     /// asked for, `FileRemoval` looks at the mark's owner and the size alone.
     private var deleted: Set<String> {
-        history.database.transaction { state in Set(state.sizesToRemove.keys.compactMap { state.facts[$0]?.path }) }
+        history.database.read { state in Set(state.sizesToRemove.keys.compactMap { state.facts[$0]?.path }) }
     }
 
     /// I13: nothing is left of tasks that were cancelled or removed, and no other file was made.
@@ -91,7 +95,7 @@ struct Oracle {
         let placed = databases.reduce(into: Set<String>()) { $0.formUnion(owners(in: $1).keys) }
         let failed = databases.reduce(into: Set<String>()) { paths, database in
             paths.formUnion(
-                database.transaction { state in
+                database.read { state in
                     state.facts.values.filter { $0.state == .failed && !$0.isRemoved }.map(\.path)
                 })
         }
@@ -100,7 +104,7 @@ struct Oracle {
             !placed.contains($0) && !failed.contains($0) && !shared.contains($0)
         }
         .map { "I13: \($0) is left, and belongs to no task" }
-        let live = history.database.transaction { state in
+        let live = history.database.read { state in
             Set(state.facts.filter { $0.value.state == .failed && !$0.value.isRemoved }.map { "\($0.key)" })
         }
         let parts = ".muster/\(history.database.installation)/parts/"
@@ -117,7 +121,7 @@ struct Oracle {
     /// first one does not delete it any more, and the second one does not either if it is removed before the first.
     private var shared: Set<String> {
         let added = history.added
-        return history.database.transaction { state in
+        return history.database.read { state in
             let placed = state.facts.filter { $0.value.crc != nil }
             return Set(
                 placed.filter { id, facts in
@@ -130,7 +134,7 @@ struct Oracle {
 
     /// I7: every group ends once in each generation.
     private var completions: [String] {
-        history.database.transaction { state in
+        history.database.read { state in
             var counts: [String: Int] = [:]
             for event in state.model.events where event.contains("dev.muster.group.") && !event.contains("removed") {
                 let words = event.split(separator: " ")

@@ -16,16 +16,6 @@ struct Plan {
         case storm
     }
 
-    /// A rule that is broken on purpose, to show that the oracle sees it.
-    enum Sabotage: CaseIterable {
-        /// Syncs write nothing.
-        case syncs
-        /// No lease names sessions that have to be revoked.
-        case revocations
-        /// What is left of a task is deleted while its worker may still be writing.
-        case holdouts
-    }
-
     /// A task to add.
     struct Task {
         let group: String
@@ -121,6 +111,13 @@ struct Plan {
                 // Its work is taken away meanwhile.
                 guard number(in: 0...1) == 0 else { continue }
                 faults.append(Fault(at: at + number(in: 100...8_000), kind: verb()))
+            }
+            // Leases are taken away and granted anew before their holders hear of it: reports under old epochs meet new leases.
+            for _ in 0..<number(in: 0...3) {
+                let (at, group) = (number(in: 0...20_000), number(in: 0...1) == 0 ? "g1" : "g2")
+                let keys = tasks.filter { $0.group == group }.map(\.key)
+                faults.append(Fault(at: at, kind: .verb(.pause, group, keys)))
+                faults.append(Fault(at: at + number(in: 1...300), kind: .verb(.resume, group, keys)))
             }
             // What a worker writes when it wakes up differs from what others have written since.
             for index in 0..<8 where number(in: 0...1) == 0 {

@@ -46,12 +46,12 @@ final class SimulatedHistory: Sendable {
         let disk = SimulatedDisk(capacity: 1 << 24)
         self.disk = disk
         let (ours, theirs) = ("0a1b2c3d-0000-4000-8000-000000000001", "0a1b2c3d-0000-4000-8000-000000000002")
-        database = SimulatedDatabase(ours, policy: policy) { Self.judge($0, of: ours, disk) }
+        database = SimulatedDatabase(ours, policy: policy, sabotage: plan.sabotage) { Self.judge($0, of: ours, disk) }
         stranger = SimulatedDatabase(theirs, policy: policy) { Self.judge($0, of: theirs, disk) }
         origins = ["a.test", "b.test"].map { SimulatedOrigin($0) }
         // A worker that is stopped or cut off keeps connections that the database gives to others.
         if plan.theme != .storm, plan.theme != .sleepers { network.capTransfers(at: Int(policy.connectionsPerOrigin)) }
-        if plan.sabotage == .syncs { disk.change { $0.ignoresSyncs = true } }
+        disk.change { $0.sabotage = plan.sabotage }
         for origin in origins {
             network.add(origin)
             for (number, file) in plan.files.enumerated() { origin.serve("/\(number)", file) }
@@ -69,23 +69,30 @@ final class SimulatedHistory: Sendable {
             let paths = disk.ownFiles.filter { $0.hasPrefix(".muster/\(installation)/") && $0.hasSuffix("/\(part)") }
             let durable = (paths + [path]).compactMap { disk.durableContent(at: $0)?.count }.max() ?? 0
             return durable < offset ? "I4: \(offset) bytes of \(part) are said to be durable, and \(durable) are" : nil
-        case .inPlace(let task, let path, let size):
+        case .inPlace(let task, let version, let path, let size):
             let durable = disk.durableContent(at: path)
-            guard Int64(durable?.count ?? -1) != size else { return nil }
+            guard Int64(durable?.count ?? -1) != size else {
+                disk.notePlaced(path, part: "\(task).\(version).part")
+                return nil
+            }
             return
                 "I8: task \(task) is said to be at \(path), where \(durable?.count ?? -1) of \(size) bytes are durable"
         }
     }
 
     /// The processes that were killed, and when.
-    var deaths: [(at: Int64, worker: SimulatedProcess)] { state.withLock(\.deaths) }
+    var deaths: [(at: Int64, worker: SimulatedProcess)] { state.withLock { $0.deaths } }
 
     /// The tasks that were added, here and by the other installation.
-    var added: [TaskID: Plan.Task] { state.withLock(\.added) }
-    var strangers: [TaskID: Plan.Task] { state.withLock(\.strangers) }
+    var added: [TaskID: Plan.Task] { state.withLock { $0.added } }
+    var strangers: [TaskID: Plan.Task] { state.withLock { $0.strangers } }
 
     /// How often something rare has happened.
-    var rare: [String: Int] { database.transaction { $0.rare } }
+    var rare: [String: Int] {
+        var rare = database.read { $0.rare }
+        rare["a late write reached no file"] = disk.lateWrites
+        return rare
+    }
 
     /// How long the history has gone on, in milliseconds.
     var age: Int64 { (simulation.now - start) / 1_000_000 }
@@ -101,9 +108,16 @@ final class SimulatedHistory: Sendable {
             }
             for fault in plan.faults { simulation.after(fault.at) { self.play(fault.kind) } }
             let oracle = Oracle(self)
-            if plan.theme == .trouble { run(60_000) { !oracle.isOver("g2") } } else { run(Plan.faultTime) { true } }
-            let early = plan.theme == .trouble ? oracle.delayedByOthers() : []
-            if plan.theme == .trouble { run(90_000) { true } }
+            var early: [String] = []
+            switch plan.theme {
+            case .trouble:
+                run(60_000) { !oracle.isOver("g2") }
+                early = oracle.delayedByOthers()
+                // Its faults begin in the first ten seconds, and last for a minute.
+                run(max(0, 70_000 - age)) { age < 15_000 || !oracle.isOver("g1") }
+            case .storm: run(Plan.faultTime) { true }
+            case .calm, .deaths, .sleepers: run((plan.faults.last?.at ?? 0) + 1) { true }
+            }
             endFaults()
             seal()
             run(Self.endTime) { !oracle.isOver }

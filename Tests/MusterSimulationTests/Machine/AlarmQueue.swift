@@ -41,9 +41,10 @@ struct AlarmQueue {
         heap.removeLast()
         var index = 0
         while true {
-            let least = [2 * index + 1, 2 * index + 2].filter { $0 < heap.count }
-                .min { heap[$0].comes(before: heap[$1]) }
-            guard let least, heap[least].comes(before: heap[index]) else { return }
+            var least = 2 * index + 1
+            guard least < heap.count else { return }
+            if least + 1 < heap.count, heap[least + 1].comes(before: heap[least]) { least += 1 }
+            guard heap[least].comes(before: heap[index]) else { return }
             heap.swapAt(index, least)
             index = least
         }

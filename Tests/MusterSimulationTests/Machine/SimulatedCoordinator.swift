@@ -60,7 +60,8 @@ struct SimulatedCoordinator: Sendable {
                 if simulation.chance(150) { state.model.promote() }
                 if simulation.chance(50) { state.endRests() }
             }
-            guard round % 4 == 0 else { continue }
+            // A claim finds nothing where there is no work; an addition wakes the coordinators.
+            guard round % 4 == 0, database.read({ $0.hasWork }) else { continue }
             signal.raiseNews()
             try? await dispatcher.findAsked()
         }
@@ -77,9 +78,7 @@ struct SimulatedCoordinator: Sendable {
                 return try json(try await syncs.open(try document(request)))
             case ("POST", let session?, "sync"):
                 var answer = try await syncs.sync(session, try document(request))
-                for index in answer.leases.indices {
-                    if sabotage == .revocations { answer.leases[index].revoke = nil }
-                }
+                if let sabotage { for index in answer.leases.indices { answer.leases[index].lack(sabotage) } }
                 return try json(answer)
             case ("POST", let session?, _):
                 return try json(try await syncs.add(try document(request), to: session))
@@ -102,5 +101,17 @@ struct SimulatedCoordinator: Sendable {
 
     private static func json(_ document: some Encodable) throws -> APIResponse {
         APIResponse(status: 200, body: Array(try JSONEncoder().encode(document)))
+    }
+}
+
+extension LeaseDocument {
+    /// Leaves out what a broken rule would have told the worker.
+    fileprivate mutating func lack(_ sabotage: Plan.Sabotage) {
+        switch sabotage {
+        case .revocations: revoke = nil
+        case .fences: fenced = false
+        case .validators: representation = Representation(size: representation.size)
+        case .syncs, .earlySyncs, .holdouts, .epochs, .chunks, .purges, .zeroTests: break
+        }
     }
 }

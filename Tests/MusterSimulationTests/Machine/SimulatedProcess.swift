@@ -32,10 +32,10 @@ final class SimulatedProcess: TaskExecutor {
     func call(_ call: @escaping @Sendable () -> Void) { simulation.add(.call(call), of: self) }
 
     /// Whether it was killed: no call of it has an effect any more.
-    var isDead: Bool { life.withLock(\.isDead) }
+    var isDead: Bool { life.withLock { $0.isDead } }
 
     /// How often it was stopped.
-    var stops: Int { life.withLock(\.stops) }
+    var stops: Int { life.withLock { $0.stops } }
 
     /// Runs `body` as a task of the process. A kill cancels it; what it still does then has no effect.
     func run(_ body: @escaping @Sendable () async -> Void) {

@@ -41,10 +41,10 @@ final class Simulation: Sendable {
     }
 
     /// Nanoseconds of the clock that all processes share.
-    var now: Int64 { state.withLock(\.now) }
+    var now: Int64 { state.withLock { $0.now } }
 
     /// How many turns have run.
-    var turns: Int { state.withLock(\.turns) }
+    var turns: Int { state.withLock { $0.turns } }
 
     /// A random number within the range.
     func random(_ range: ClosedRange<Int64>) -> Int64 {

@@ -61,7 +61,7 @@ final class SimulatedNetwork: Sendable {
             let (answers, reply) = AsyncStream.makeStream(of: APIResponse?.self)
             simulation.after((request.timeout ?? .seconds(300)).components.seconds * 1_000) { reply.yield(nil) }
             if passes(process.name, server) { carry(request, to: listener, from: process, server, reply) }
-            if state.withLock({ $0.repetitions }) > 0, simulation.chance(state.withLock { $0.repetitions }) {
+            if state.withLock({ $0.repetitions }) > 0, simulation.chance(state.withLock({ $0.repetitions })) {
                 carry(request, to: listener, from: process, server, reply)
             }
             for await answer in answers {
@@ -104,7 +104,7 @@ final class SimulatedNetwork: Sendable {
     func capTransfers(at cap: Int) { state.withLock { $0.cap = cap } }
 
     /// What was wrong with the transfers.
-    var problems: [String] { state.withLock(\.problems) }
+    var problems: [String] { state.withLock { $0.problems } }
 
     /// Counts a transfer that begins (I5).
     func began(_ url: String, of process: SimulatedProcess) {

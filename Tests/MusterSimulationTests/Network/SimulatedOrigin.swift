@@ -22,10 +22,17 @@ final class SimulatedOrigin: Sendable {
         /// The content of a version.
         func content(_ version: Int) -> [UInt8] {
             var random = SeededGenerator(seed: seed &+ UInt64(version) &* 0x51_7cc1_b727_220a)
-            var bytes: [UInt8] = []
-            bytes.reserveCapacity(size + 8)
-            while bytes.count < size { withUnsafeBytes(of: random.next()) { bytes.append(contentsOf: $0) } }
-            return Array(bytes.prefix(size))
+            return Array(unsafeUninitializedCapacity: size) { bytes, count in
+                while count < size {
+                    let word = random.next()
+                    withUnsafeBytes(of: word) { word in
+                        for byte in word.prefix(size - count) {
+                            bytes.initializeElement(at: count, to: byte)
+                            count += 1
+                        }
+                    }
+                }
+            }
         }
 
         var etag: String? {
@@ -61,6 +68,8 @@ final class SimulatedOrigin: Sendable {
 
     private struct State {
         var files: [String: File] = [:]
+        /// The contents of the versions that were asked for.
+        var contents: [String: [Int: [UInt8]]] = [:]
         var mood = Mood.well
         var transfers: [String: Int] = [:]
     }
@@ -86,7 +95,14 @@ final class SimulatedOrigin: Sendable {
     /// The contents that a file has had.
     func contents(of path: String) -> [[UInt8]] {
         guard let file = state.withLock({ $0.files[path] }) else { return [] }
-        return (0...file.version).map { file.content($0) }
+        return (0...file.version).map { content(of: path, file, $0) }
+    }
+
+    private func content(of path: String, _ file: File, _ version: Int) -> [UInt8] {
+        if let known = state.withLock({ $0.contents[path]?[version] }) { return known }
+        let content = file.content(version)
+        state.withLock { $0.contents[path, default: [:]][version] = content }
+        return content
     }
 
     /// The answer to a request; `nil` for none.
@@ -102,7 +118,7 @@ final class SimulatedOrigin: Sendable {
         case .well, .resetting, .truncating: break
         }
         guard let file else { return Answer(head: head(404, request, headers, 0), body: [], cut: nil) }
-        var body = file.content(file.version)
+        var body = content(of: path, file, file.version)
         var status = 200
         headers.append("Accept-Ranges", "bytes")
         if let etag = file.etag { headers.append("ETag", etag) }

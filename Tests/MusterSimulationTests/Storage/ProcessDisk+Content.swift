@@ -39,14 +39,12 @@ extension ProcessDisk {
         let (from, to) = (try node(source), try node(copy))
         return try call { state throws(SystemError) in
             guard !state.isReadOnly else { throw SystemError(EROFS) }
-            guard let content = state.nodes[from]?.content, let target = state.nodes[to], offset < content.count else {
-                return 0
-            }
+            guard let content = state.nodes[from]?.content, let occupied = state.nodes[to]?.occupied,
+                offset < content.count
+            else { return 0 }
             let piece = Array(content[Int(offset)..<min(content.count, Int(offset) + length)])
             let end = offset + Int64(piece.count)
-            guard max(end, target.occupied) - target.occupied <= state.capacity - state.occupied else {
-                throw SystemError(ENOSPC)
-            }
+            guard max(end, occupied) - occupied <= state.capacity - state.occupied else { throw SystemError(ENOSPC) }
             state.write(piece, to: to, at: Int(offset))
             return piece.count
         }
@@ -55,6 +53,7 @@ extension ProcessDisk {
     func synchronize(_ descriptor: Int32, _ extent: FileSystemSync) throws(SystemError) {
         try begin()
         let number = try node(descriptor)
+        trace("sync \(number)")
         try call { state throws(SystemError) in
             if state.failingSyncs > 0, state.hasDirtyFile(extent == .everything ? nil : number) {
                 state.failingSyncs -= 1
@@ -74,24 +73,43 @@ extension ProcessDisk {
                 ? known?.failuresOfDisk != state.failures : known?.failures != failures
             state.nodes[number]?.isFailureTold = true
             if isNew { throw SystemError(EIO) }
-            if state.ignoresSyncs { return }
-            switch extent {
-            case .data, .file:
-                if state.nodes[number]?.isDirectory == true {
-                    state.settleEntries(of: number)
-                } else {
-                    state.settleContent(of: number)
-                }
-            case .everything:
-                for change in state.pending { state.settle(change) }
-                state.pending = []
-                for other in state.nodes.keys { state.settleContent(of: other) }
+            switch state.sabotage {
+            case .syncs: break
+            case .earlySyncs: settleLater(number, extent)
+            case _: state.settle(number, extent)
             }
         }
+    }
+
+    /// Makes it durable half a second after the sync has ended.
+    private func settleLater(_ number: Int, _ extent: FileSystemSync) {
+        let disk = disk
+        process.simulation.after(500) { disk.change { $0.settle(number, extent) } }
     }
 }
 
 extension SimulatedDisk.State {
+    /// Makes durable what a sync writes.
+    fileprivate mutating func settle(_ number: Int, _ extent: FileSystemSync) {
+        switch extent {
+        case .data, .file:
+            if nodes[number]?.isDirectory == true { settleEntries(of: number) } else { settleContent(of: number) }
+        case .everything:
+            for change in pending { settle(change) }
+            pending = []
+            for other in nodes.keys { settleContent(of: other) }
+        }
+    }
+
+    /// Loses the last third of a part that is put in place, if that rule is broken.
+    private mutating func tear(_ number: Int, _ name: String, _ newName: String) {
+        let isPart = { (name: String) in name.hasSuffix(".part") || name.hasSuffix(".copy") }
+        guard sabotage == .chunks, isPart(name), !isPart(newName), var node = nodes[number] else { return }
+        for index in node.content.count * 2 / 3..<node.content.count { node.content[index] = 0 }
+        node.durable = node.content
+        nodes[number] = node
+    }
+
     /// Whether a file, or any file, has content that no sync has written.
     func hasDirtyFile(_ number: Int?) -> Bool {
         (number.map { [$0] } ?? Array(nodes.keys)).contains { other in
@@ -138,6 +156,7 @@ extension SimulatedDisk.State {
         _ name: String, in source: Int, to newName: String, in target: Int, _ move: Directory.Move
     ) throws(SystemError) {
         guard let number = nodes[source]?.entries[name] else { throw SystemError(ENOENT) }
+        tear(number, name, newName)
         try checkParent(source)
         try checkParent(target)
         let other = nodes[target]?.entries[newName]

@@ -1,4 +1,5 @@
 import Glibc
+import Logging
 import Synchronization
 
 @testable import MusterWorker
@@ -6,10 +7,11 @@ import Synchronization
 /// The disk as one process sees it: its descriptors, and what happens to the process at its calls.
 final class ProcessDisk: FileSystem {
     let disk: SimulatedDisk
-    private let process: SimulatedProcess
+    let process: SimulatedProcess
     /// Called at each call that changes something or makes it durable, before the call.
     private let atCall: @Sendable (SimulatedProcess) -> CallFault?
     private let descriptors = Mutex(Descriptors())
+    private let logger: Logger
 
     /// An open file: which, and how many failures of syncs its opener has been told of (errseq of Linux).
     struct Open {
@@ -45,6 +47,12 @@ final class ProcessDisk: FileSystem {
         self.disk = disk
         self.process = process
         self.atCall = atCall
+        logger = SimulatedLog.logger(process.name)
+    }
+
+    /// Shows a call in a trace, with the milliseconds of the clock.
+    func trace(_ call: @autoclosure () -> String) {
+        logger.debug("\(process.simulation.now / 1_000_000 - 1_000_000) ms: \(call())")
     }
 
     /// Begins a call: returns whether a write is to be short. Throws if the call fails, or the process is dead.
@@ -165,7 +173,7 @@ final class ProcessDisk: FileSystem {
 
     func checkWritable(_ path: String) throws(SystemError) {
         _ = try root(path)
-        guard !disk.state.withLock(\.isReadOnly) else { throw SystemError(EROFS) }
+        guard !disk.state.withLock({ $0.isReadOnly }) else { throw SystemError(EROFS) }
     }
 
     func space(of descriptor: Int32) throws(SystemError) -> FileSystemSpace {
@@ -190,6 +198,7 @@ final class ProcessDisk: FileSystem {
     func removeFile(_ name: String, in directory: Int32) throws(SystemError) {
         try begin()
         let (parent, number) = (try node(directory), try entry(name, in: directory))
+        trace("remove \(name) of \(parent)")
         try call { state throws(SystemError) in
             guard state.nodes[number]?.isDirectory == false else { throw SystemError(EISDIR) }
             guard !state.isReadOnly else { throw SystemError(EROFS) }
@@ -215,12 +224,14 @@ final class ProcessDisk: FileSystem {
     ) throws(SystemError) {
         try begin()
         let (source, target) = (try node(from), try node(to))
+        trace("move \(name) of \(source) to \(newName) of \(target)")
         try call { state throws(SystemError) in try state.move(name, in: source, to: newName, in: target, move) }
     }
 
     func link(_ name: String, in from: Int32, to newName: String, in to: Int32) throws(SystemError) {
         try begin()
         let (number, target) = (try entry(name, in: from), try node(to))
+        trace("link \(name) as \(newName) of \(target)")
         try call { state throws(SystemError) in
             try state.checkParent(target)
             guard state.nodes[target]?.entries[newName] == nil else { throw SystemError(EEXIST) }
@@ -238,12 +249,10 @@ final class ProcessDisk: FileSystem {
         _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(SystemError) -> Int {
         let number = try node(descriptor)
-        let bytes = disk.state.withLock { state -> [UInt8] in
-            guard let content = state.nodes[number]?.content, offset < content.count else { return [] }
-            return Array(content[Int(offset)..<min(content.count, Int(offset) + buffer.count)])
-        }
-        buffer.copyBytes(from: bytes)
-        return bytes.count
+        guard let content = disk.state.withLock({ $0.nodes[number]?.content }), offset < content.count else { return 0 }
+        let range = Int(offset)..<min(content.count, Int(offset) + buffer.count)
+        content.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[range])) }
+        return range.count
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, at offset: Int64) throws(SystemError) -> Int {
@@ -252,11 +261,10 @@ final class ProcessDisk: FileSystem {
         let piece = Array(isShort ? bytes.prefix(1) : bytes[...])
         return try call { state throws(SystemError) in
             guard !state.isReadOnly else { throw SystemError(EROFS) }
-            guard let node = state.nodes[number] else { throw SystemError(EIO) }
+            // The content is not held here: it is written to in place.
+            guard let occupied = state.nodes[number]?.occupied else { throw SystemError(EIO) }
             let end = offset + Int64(piece.count)
-            guard max(end, node.occupied) - node.occupied <= state.capacity - state.occupied else {
-                throw SystemError(ENOSPC)
-            }
+            guard max(end, occupied) - occupied <= state.capacity - state.occupied else { throw SystemError(ENOSPC) }
             state.write(piece, to: number, at: Int(offset))
             return piece.count
         }

@@ -72,8 +72,16 @@ final class SimulatedDisk: Sendable {
         var occupied: Int64 = 0
         var capacity: Int64
         var isReadOnly = false
-        /// Whether syncs write nothing.
-        var ignoresSyncs = false
+        /// The rule of disks that is broken.
+        var sabotage: Plan.Sabotage?
+        /// The files that reports say to be in place, and where (I8).
+        var placed: [Int: String] = [:]
+        /// The parts that they are made of, where those are other inodes: a writer that was stopped may still have them open.
+        var outlived: Set<Int> = []
+        /// How often something was written to one of these parts, or to a file that has no name any more.
+        var lateWrites = 0
+        /// Writes to files in place.
+        var problems: [String] = []
         /// How many of the next syncs fail.
         var failingSyncs = 0
         /// How often a sync of any file has failed.
@@ -83,7 +91,7 @@ final class SimulatedDisk: Sendable {
 
     /// The directory at which the disk is mounted: the sink.
     static let path = "/sink"
-    private static let root = 1
+    fileprivate static let root = 1
     let state: Mutex<State>
 
     /// An empty disk of so many bytes.
@@ -111,6 +119,25 @@ final class SimulatedDisk: Sendable {
             return state.nodes[node].flatMap { $0.isDirectory ? nil : $0.durable }
         }
     }
+
+    /// Notes that a task's file is said to be in place: nothing is written to it from now on (I8).
+    ///
+    /// - Parameter part: the name of the part that the file is made of.
+    func notePlaced(_ path: String, part: String) {
+        state.withLock { state in
+            guard let placed = state.find(path, from: Self.root) else { return }
+            state.placed[placed] = path
+            let parts = state.walk(Self.root, "").filter { $0.hasPrefix(".muster/") && $0.hasSuffix("/" + part) }
+            state.outlived.formUnion(parts.compactMap { state.find($0, from: Self.root) })
+            state.outlived.remove(placed)
+        }
+    }
+
+    /// How often a writer that was too late wrote to a part that is no part of a file any more.
+    var lateWrites: Int { state.withLock { $0.lateWrites } }
+
+    /// What was wrong with writes.
+    var problems: [String] { state.withLock { $0.problems } }
 
     /// All paths of files below the sink, but not those of Muster's own directory.
     var files: [String] {
@@ -214,6 +241,7 @@ extension SimulatedDisk.State {
 
     /// Writes bytes to a file.
     mutating func write(_ bytes: [UInt8], to number: Int, at offset: Int) {
+        noteWrite(to: number)
         guard var node = nodes.removeValue(forKey: number) else { return }
         let before = node.occupied
         if node.content.count < offset { node.content += [UInt8](repeating: 0, count: offset - node.content.count) }
@@ -226,6 +254,13 @@ extension SimulatedDisk.State {
         node.modified = ticks
         occupied += node.occupied - before
         nodes[number] = node
+    }
+
+    /// I8: nothing is written to a file that a report says to be in place, whatever the bytes.
+    private mutating func noteWrite(to number: Int) {
+        if outlived.contains(number) || nodes[number]?.links == 0 { lateWrites += 1 }
+        guard let path = placed[number], find(path, from: SimulatedDisk.root) == number else { return }
+        problems.append("I8: something was written to \(path) after it was in place")
     }
 
     /// Adds to the number of names of a node.
