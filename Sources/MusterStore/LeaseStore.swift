@@ -1,8 +1,16 @@
 public import MusterCore
 
+/// What checks need of the store in the lease protocol (adr/0048).
+public protocol CheckStore: Sendable {
+    /// See `Store`.
+    func openWalks() async throws -> [OpenWalk]
+    /// See `Store`.
+    func checkStep(of session: SessionID, report: CheckReport?) async throws -> CheckOrder?
+}
+
 /// What the lease protocol needs of the store: sessions, grants and reports. `Store` is the real one, and documents each verb; the simulation
 /// has the store's reference model in its place (adr/0050).
-public protocol LeaseStore: Sendable {
+public protocol LeaseStore: CheckStore {
     /// See `Store`.
     func openSession(_ opening: SessionOpening, timeToLive: Duration) async throws -> OpenedSession
     /// See `Store`.
@@ -60,10 +68,6 @@ public protocol LeaseStore: Sendable {
     func settleBudgets(_ session: SessionID, sequence: Int64, use: [BudgetUse]) async throws -> [StoredShare]
     /// See `Store`.
     func budgetShares(of session: SessionID) async throws -> [StoredShare]
-    /// See `Store`.
-    func runningCheck() async throws -> Int64?
-    /// See `Store`.
-    func checkStep(of session: SessionID, report: CheckReport?) async throws -> CheckOrder?
 }
 
 extension Store: LeaseStore {}

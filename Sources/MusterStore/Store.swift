@@ -83,8 +83,8 @@ public struct Store: Sendable {
         case noSuchSink(String, place: Int)
         /// There is no check of this number, or it is no longer kept.
         case noSuchCheck(Int64)
-        /// Another check, of this number, is under way.
-        case checkUnderWay(Int64)
+        /// Another check is under way; `nil` if it has ended since.
+        case checkUnderWay(RunningCheck?)
         /// A group of this name exists.
         case groupExists(String)
         /// Two lines mean different things by the same key.
@@ -119,6 +119,10 @@ public struct Store: Sendable {
         case keyReused
         /// PostgreSQL knows no time zone of this name; `pointer` is the JSON pointer of the name in the request.
         case unknownTimeZone(String, pointer: String)
+
+        /// Whether the refusal passes without another request, and is not kept as the answer to its own: what is asked for can
+        /// be had a moment later, and a late copy of the request does no harm (adr/0040).
+        public var passes: Bool { if case .checkUnderWay = self { true } else { false } }
     }
 
     let pool: PostgresPool

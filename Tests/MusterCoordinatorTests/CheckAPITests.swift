@@ -1,3 +1,4 @@
+import FoundationEssentials
 import MusterAPI
 import MusterCore
 import Testing
@@ -8,8 +9,16 @@ import Testing
 @Suite("Checks over HTTP") struct CheckAPITests {
     private static let opening = SessionRequest(name: "w", sinks: ["default"], slots: 4, version: "test")
 
+    /// Runs a test beside a coordinator that looks at no rows, and ends no check by itself.
+    private static func withoutRounds(_ body: @Sendable (RunningCoordinator) async throws -> Void) async throws {
+        try await RunningCoordinator.with(
+            configure: { configuration in
+                configuration.adjustRounds = { rounds in rounds.filter { $0.name != .checks } }
+            }, body)
+    }
+
     @Test func aCheckGoesThroughSyncs() async throws {
-        try await RunningCoordinator.with { coordinator in
+        try await Self.withoutRounds { coordinator in
             let client = coordinator.client
             let session = try await client.openSession(Self.opening)
             let begun = try await client.beginCheck(CheckRequest(deep: true))
@@ -18,10 +27,17 @@ import Testing
             #expect(try await client.beginCheck(CheckRequest(deep: true)).id == begun.id)
             let refusal = await #expect(throws: Problem.self) { try await client.beginCheck(CheckRequest()) }
             #expect(refusal?.code == .conflict)
+            let detail = try #require(refusal?.detail)
+            #expect(detail.hasPrefix("another check is under way: \(begun.id) (--deep --sink default), begun "))
+            #expect(detail.hasSuffix(" ago; wait until it has ended, or stop it with muster fsck --stop"))
+            let (listed, alone) = (try await client.checks().items, try await client.check(begun.id))
+            #expect(listed == [alone])
 
             // A poll does not wait for work while there is a page.
             let first = try await client.sync(
-                session.id, SyncRequest(sequence: 1, settled: 0, room: 4, waitMilliseconds: 5_000))
+                session.id,
+                SyncRequest(
+                    sequence: 1, settled: 0, room: 4, waitMilliseconds: 5_000, sinks: [SinkStatus(name: "default")]))
             let page = try #require(first.check)
             #expect(page.kind == .names && page.isDeep)
             let looking = try await client.sync(
@@ -38,7 +54,9 @@ import Testing
             let check = try await client.check(begun.id)
             #expect(check.sinks.map(\.phase) == ["done"] && check.notes == 1 && check.found == 0)
             try await client.stopCheck(begun.id)
-            #expect(try await client.check(begun.id).state == "stopped")
+            let next = try await client.beginCheck(CheckRequest())
+            let kept = try await client.checks().items
+            #expect(kept.map(\.id) == [next.id, begun.id] && kept.map(\.state) == ["running", "stopped"])
         }
     }
 
@@ -63,6 +81,26 @@ import Testing
             #expect(unknown?.pointer == "/sinks/0")
             let missing = await #expect(throws: Problem.self) { try await client.check(77) }
             #expect(missing?.code == .notFound)
+            let findings = await #expect(throws: Problem.self) { try await client.findings(of: 77) }
+            #expect(findings?.code == .notFound)
+        }
+    }
+
+    @Test func aRefusalThatPassesIsNotRepeated() async throws {
+        try await Self.withoutRounds { coordinator in
+            let other = try await coordinator.client.beginCheck(CheckRequest(deep: true))
+            let begin = { @Sendable () async throws -> APIResponse in
+                try await coordinator.raw("POST", "/v1/checks", body: "{}", key: "the same request")
+            }
+            #expect(try await begin().status == 409)
+            try await coordinator.client.stopCheck(other.id)
+            let begun = try await begin()
+            #expect(begun.status == 201)
+            // From now on it has its answer, also when its check is over.
+            let check = try JSONDecoder().decode(CheckDocument.self, from: Data(begun.body))
+            try await coordinator.client.stopCheck(check.id)
+            let again = try await begin()
+            #expect(again.status == 201 && again.body == begun.body)
         }
     }
 }

@@ -34,6 +34,7 @@ import Yams
             Operation("GET /metrics"),
             Operation("GET /openapi.yaml"),
             Operation("GET /readyz"),
+            Operation("GET /v1/checks", answer: Page<CheckDocument>.self),
             Operation("POST /v1/checks", body: CheckRequest.self, answer: CheckDocument.self),
             Operation("DELETE /v1/checks/{id}"),
             Operation("GET /v1/checks/{id}", answer: CheckDocument.self),

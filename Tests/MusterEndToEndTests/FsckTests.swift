@@ -138,5 +138,36 @@ extension EndToEnd {
                 #expect(try await Self.fsck(fleet, [], expecting: 0).findings.isEmpty)
             }
         }
+
+        /// The command ends although the coordinator is silent. Another command names the check that is left, and stops it.
+        @Test func aCommandThatCanNotStopItsCheckEndsAndAnotherOneStopsIt() async throws {
+            try await Fleet.run { fleet in
+                let worker = try await fleet.startWorker("a")
+                try worker.signal(SIGTERM)
+                _ = try await worker.waitForExit()
+                let command = try await TestProcess.muster(["fsck", "--sink", "default", "--server", fleet.servers])
+                try await command.waitForLine(containing: "no live worker reaches the sink default", in: .standardError)
+                let coordinators = await fleet.coordinators
+                let coordinator = try #require(coordinators.first).process
+                try coordinator.signal(SIGSTOP)
+                try command.signal(SIGINT)
+                try await command.waitForLine(containing: "stopping the check", in: .standardError)
+                // Without a limit, the client asks for longer than this waits.
+                let end = try await command.waitForExit()
+                try coordinator.signal(SIGCONT)
+                #expect(end == .exited(130))
+                #expect(command.standardError.contains("the check may go on: muster "), "\(command.standardError)")
+                #expect(command.standardError.contains(" fsck --stop stops it"), "\(command.standardError)")
+
+                let refused = try await fleet.muster(["fsck", "--deep"], expecting: 6)
+                #expect(refused.standardError.contains(" (--sink default), begun "), "\(refused.standardError)")
+                let stop = try await fleet.muster(["fsck", "--stop"])
+                #expect(stop.standardOutput.contains(" (--sink default), begun "), "\(stop.standardOutput)")
+                #expect(stop.standardOutput.hasSuffix(", is stopped\n"), "\(stop.standardOutput)")
+                let again = try await fleet.muster(["fsck", "--stop"])
+                #expect(again.standardOutput == "no check is under way\n")
+                _ = try await fleet.muster(["fsck", "--stop", "--deep"], expecting: 2)
+            }
+        }
     }
 }

@@ -5,6 +5,11 @@ extension MusterClient {
         try await call("POST", "/v1/checks", body: Self.json(request), as: CheckDocument.self)
     }
 
+    /// `GET /v1/checks`: the checks that are kept, the latest first.
+    public func checks() async throws -> Page<CheckDocument> {
+        try await call("GET", "/v1/checks", as: Page<CheckDocument>.self)
+    }
+
     /// `GET /v1/checks/{id}`.
     public func check(_ id: Int64) async throws -> CheckDocument {
         try await call("GET", "/v1/checks/\(id)", as: CheckDocument.self)

@@ -27,6 +27,18 @@ public struct CheckRequest: Hashable, Sendable, Codable {
         repair = try container.decodeIfPresent(Bool.self, forKey: .repair)
         sinks = try container.decodeIfPresent([String].self, forKey: .sinks)
     }
+
+    /// The most sinks that `options` names.
+    private static let namedSinks = 8
+
+    /// The options of `muster fsck` that ask for it. Of many sinks the first ones are named.
+    public var options: String {
+        let names = sinks ?? []
+        var words = [deep == true ? "--deep" : nil, repair == true ? "--repair" : nil].compactMap { $0 }
+        words += names.prefix(Self.namedSinks).map { "--sink \($0)" }
+        if names.count > Self.namedSinks { words.append("and \(names.count - Self.namedSinks) sinks more") }
+        return words.joined(separator: " ")
+    }
 }
 
 /// A check of the database against the sinks, and how far it is.

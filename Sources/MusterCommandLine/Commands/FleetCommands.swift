@@ -43,12 +43,18 @@ struct WorkersCommand: ClientCommand {
         let shared = Set(workers.filter { $0.sharesName == true }.map(\.name)).sorted().map {
             "several live workers are called \($0): start each of them with a --name of its own, or end all but one"
         }
-        return shared
-            + workers.flatMap { worker in
-                worker.sinks.filter { $0.parked != nil }.map {
-                    "the sink \"\($0.name)\" is in trouble at \(worker.name)\($0.detail.map { ": \($0)" } ?? "")"
-                }
+        return shared + sinksInTrouble(workers)
+    }
+
+    /// A line for each sink in trouble, with what its worker reports.
+    ///
+    /// - Parameter name: the sink that is asked for; `nil` for all of them.
+    static func sinksInTrouble(_ workers: [WorkerDocument], named name: String? = nil) -> [String] {
+        workers.flatMap { worker in
+            worker.sinks.filter { $0.parked != nil && (name == nil || $0.name == name) }.map {
+                "the sink \"\($0.name)\" is in trouble at \(worker.name)\($0.detail.map { ": \($0)" } ?? "")"
             }
+        }
     }
 
     /// The table of workers.

@@ -73,6 +73,14 @@ enum FindingText {
             + (found.isEmpty ? "nothing found" : found.joined(separator: ", "))
     }
 
+    /// Which check has ended, with its options, and how.
+    static func end(_ check: CheckDocument, clock: WallClock) -> String {
+        let options = CheckRequest(deep: check.deep, repair: check.repair, sinks: check.sinks.map(\.name)).options
+        let name = "check \(check.id)\(options.isEmpty ? "" : " (\(options))")"
+        let end = check.state == "stopped" ? "is stopped" : "had ended by itself"
+        return "\(name), begun \(clock.distance(check.begunAt)), \(end)"
+    }
+
     /// How far a check is: a line for each sink that is not done, and one for the database.
     static func progress(_ check: CheckDocument) -> [String] {
         let rows = check.rowsDone ? [] : ["the database: looking at its rows"]

@@ -101,8 +101,8 @@ extension Problem {
         case .noSuchSink(let name, let place):
             self.init(.notFound, "there is no sink \"\(name)\"", pointer: "/sinks/\(place)")
         case .noSuchCheck(let id): self.init(.notFound, "there is no check \(id); the last 16 are kept")
-        case .checkUnderWay(let id):
-            self.init(.conflict, "another check is under way: \(id); wait until it has ended, or stop it")
+        case .checkUnderWay(let check):
+            self.init(.conflict, check?.refusal ?? "another check has ended just now; try again")
         case .tooManySinks:
             self.init(.invalidRequest, "a session has at most \(Limits.sinksPerWorker) sinks", pointer: "/name")
         case .groupExists(let name): self.init(.groupExists, "there is a group \"\(name)\" already")

@@ -10,6 +10,9 @@ struct CheckRoutes: Sendable {
 
     func add(to group: RouterGroup<some RequestContext>) {
         group.post("checks", use: begin)
+        group.get("checks") { _, _ in
+            try Answer.json(Page(items: try await store.checks().map { CheckDocument($0) }, next: nil))
+        }
         group.get("checks/:id") { _, context in
             try Answer.json(CheckDocument(try await store.check(try Self.id(context))))
         }
@@ -47,6 +50,15 @@ struct CheckRoutes: Sendable {
         let text = try context.path("id")
         guard let id = Int64(text), id > 0 else { throw Problem(.notFound, "\"\(text)\" is no check's number") }
         return id
+    }
+}
+
+extension RunningCheck {
+    /// Why another check can't begin, and how to stop this one.
+    var refusal: String {
+        let options = CheckRequest(deep: isDeep, repair: repairs, sinks: sinks).options
+        let name = "\(id)\(options.isEmpty ? "" : " (\(options))"), begun \(DurationNotation.format(age)) ago"
+        return "another check is under way: \(name); wait until it has ended, or stop it with muster fsck --stop"
     }
 }
 

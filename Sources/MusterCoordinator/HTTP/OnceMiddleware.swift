@@ -12,7 +12,8 @@ import NIOCore
 /// docs/adr/0040-a-request-is-done-once.md).
 ///
 /// A refusal because of the current state (404, 409) is repeated as well, since a delayed copy of the request might
-/// succeed. A request that can't be understood, or can't be done now, has no effect, and its name may come again.
+/// succeed. A request that can't be understood, or can't be done now (also by `Store.Refusal.passes`), has no effect, and its
+/// name may come again.
 struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
     let store: Store
 
@@ -37,7 +38,7 @@ struct OnceMiddleware<Context: RequestContext>: RouterMiddleware {
             return Response(answer)
         } catch {
             let problem = Problem(error)
-            guard [404, 409].contains(problem.status) else { throw error }
+            guard [404, 409].contains(problem.status), (error as? Store.Refusal)?.passes != true else { throw error }
             let body = String(decoding: try JSONEncoder().encode(problem), as: UTF8.self)
             let refusal = RequestAnswer(status: Int32(problem.status), body: body)
             guard let answer = try await store.keep(refusal: refusal, of: named) else { throw error }

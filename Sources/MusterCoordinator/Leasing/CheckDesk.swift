@@ -3,37 +3,43 @@ import MusterCore
 import MusterStore
 import MusterSystem
 
-/// Gives the pages of a check to the sessions that sync (adr/0048). Where no check is under way, a sync costs nothing: the
-/// database is asked at most once a second whether there is one.
+/// Gives the pages of a check to the sessions that sync (adr/0048). Only the sync of a session that holds a walk, or may take
+/// one, costs a statement: the database is asked at most once a second which walks have not ended.
 actor CheckDesk {
-    private let store: any LeaseStore
+    private let store: any CheckStore
     private let clock: MonotonicClock
-    private var isUnderWay = false
+    private var walks: [OpenWalk] = []
     private var askedAt: Int64?
 
-    init(store: any LeaseStore, clock: MonotonicClock = .system) {
+    init(store: any CheckStore, clock: MonotonicClock = .system) {
         self.store = store
         self.clock = clock
     }
 
     /// Takes a session's report, and returns the page that it is to look at; `nil` if there is none.
-    func page(for session: SessionID, report: CheckReport?) async throws -> CheckOrder? {
-        guard try await isNeeded() || report != nil else { return nil }
+    ///
+    /// - Parameter sinks: the sinks that the session names in its sync; a session that names none may reach all.
+    func page(for session: SessionID, reaching sinks: [String], report: CheckReport?) async throws -> CheckOrder? {
+        let mayLook = try await openWalks().contains { walk in
+            if let holder = walk.holder { return holder == session }
+            return sinks.isEmpty || sinks.contains(walk.sink)
+        }
+        guard mayLook || report != nil else { return nil }
         return try await store.checkStep(of: session, report: report.map(Self.cleaned))
     }
 
-    private func isNeeded() async throws -> Bool {
+    private func openWalks() async throws -> [OpenWalk] {
         let now = clock.now()
-        if let askedAt, now - askedAt < 1_000_000_000 { return isUnderWay }
+        if let askedAt, now - askedAt < 1_000_000_000 { return walks }
         // Calls that come while this one asks get the cached answer.
         askedAt = now
         do {
-            isUnderWay = try await store.runningCheck() != nil
+            walks = try await store.openWalks()
         } catch {
             askedAt = nil
             throw error
         }
-        return isUnderWay
+        return walks
     }
 
     /// Refuses a report that no worker can have sent.

@@ -24,6 +24,8 @@ public struct CheckReport: Hashable, Sendable, Codable {
     public var installations: [String]?
     /// `names`: the last name of the list; `nil` if no name comes after it.
     public var last: String?
+    /// `names`: whether there are more sessions or installations than are listed; `nil` if not.
+    public var isCut: Bool?
 
     /// A report without findings.
     public init(on order: CheckOrder, isUnderWay: Bool = false) {

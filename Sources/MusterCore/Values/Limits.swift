@@ -58,6 +58,8 @@ public enum Limits {
     public static let checkPage = 256
     /// Names that one report on a check may list.
     public static let checkNames = 512
+    /// Names of parts that a worker keeps while a check lists them.
+    public static let checkNamesKept = 65_536
     /// Other installations that one report on a check may name.
     public static let checkInstallations = 64
     /// Bytes per second that a check reads of a sink while its worker fetches.

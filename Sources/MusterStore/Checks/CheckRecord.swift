@@ -50,6 +50,34 @@ public struct CheckRecord: Sendable, Hashable {
     public let walks: [Walk]
 }
 
+/// The check that is under way.
+public struct RunningCheck: Sendable, Hashable {
+    /// Its number.
+    public let id: Int64
+    /// Whether finished files are read.
+    public let isDeep: Bool
+    /// Whether what is safe is repaired.
+    public let repairs: Bool
+    /// Its sinks, by their names.
+    public let sinks: [String]
+    /// How long ago it was asked for, in whole seconds, by the clock of the database.
+    public let age: Duration
+}
+
+/// The walk of a check through a sink, which has not ended.
+public struct OpenWalk: Sendable, Hashable {
+    /// The sink.
+    public let sink: String
+    /// The live session that holds it; `nil` if it waits for one.
+    public let holder: SessionID?
+
+    /// A walk.
+    public init(sink: String, holder: SessionID?) {
+        self.sink = sink
+        self.holder = holder
+    }
+}
+
 /// Something that a check has found.
 public struct FindingRecord: Sendable, Hashable {
     /// What is done about a finding.

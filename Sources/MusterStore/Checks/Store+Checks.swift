@@ -20,41 +20,71 @@ extension Store {
             let sink: String = try row.decode("sink")
             throw Refusal.noSuchSink(sink, place: sinks.firstIndex(of: sink) ?? 0)
         }
-        let id = try await once(waking: []) { connection -> Int64 in
+        return try await once(waking: []) { connection -> Int64 in
             let rows = try await connection.query("SELECT begin_check(\(isDeep), \(repairs), \(names)) AS id")
-            return try rows[0].decode("id", as: Int64?.self) ?? 0
+            if let id = try rows[0].decode("id", as: Int64?.self) { return id }
+            // The transaction is rolled back: the refusal passes, and is no effect that a repeated request gets.
+            throw Refusal.checkUnderWay(try Self.runningCheck(in: try await connection.query(Self.running)))
         }
-        guard id > 0 else { throw Refusal.checkUnderWay(try await runningCheck() ?? 0) }
-        return id
     }
 
-    /// The number of the check that is under way; `nil` if there is none.
-    public func runningCheck() async throws -> Int64? {
-        try await query("SELECT id FROM checks WHERE finished_at IS NULL").first?.decode("id", as: Int64.self)
+    private static let running: SQL =
+        """
+        SELECT id, deep, repair, sinks, greatest(0, extract(epoch FROM statement_timestamp() - begun_at))::bigint AS age
+        FROM checks WHERE finished_at IS NULL
+        """
+
+    private static func runningCheck(in rows: PostgresRows) throws -> RunningCheck? {
+        guard let row = rows.first else { return nil }
+        return RunningCheck(
+            id: try row.decode("id"), isDeep: try row.decode("deep"), repairs: try row.decode("repair"),
+            sinks: try row.decode("sinks"), age: .seconds(try row.decode("age", as: Int64.self)))
+    }
+
+    /// The check that is under way; `nil` if there is none.
+    public func runningCheck() async throws -> RunningCheck? {
+        try Self.runningCheck(in: try await query(Self.running))
     }
 
     /// A check by its number.
+    ///
+    /// - Throws: `Refusal.noSuchCheck`.
     public func check(_ id: Int64) async throws -> CheckRecord {
+        guard let check = try await checks(where: "c.id = \(id)").first else { throw Refusal.noSuchCheck(id) }
+        return check
+    }
+
+    /// The checks that are kept, the latest first: 16 at the most.
+    public func checks() async throws -> [CheckRecord] { try await checks(where: "true") }
+
+    private func checks(where condition: SQL) async throws -> [CheckRecord] {
         let notes = FindingKind.allCases.filter(\.isNote).map(\.rawValue)
         let rows = try await query(
             """
             SELECT c.id, c.deep, c.repair, c.looks = 2 AS is_looked, c.failure, c.stopped, c.begun_at, c.finished_at, n.*
             FROM checks c CROSS JOIN LATERAL (
-                SELECT count(*) FILTER (WHERE f.outcome = 'found' AND f.kind <> ALL (\(notes))) AS found,
-                    count(*) FILTER (WHERE f.outcome IN ('pending', 'repaired')) AS repaired,
-                    count(*) FILTER (WHERE f.outcome = 'found' AND f.kind = ANY (\(notes))) AS notes,
-                    count(*) >= \(Self.findingsKept) AS is_cut
-                FROM check_findings f WHERE f.check_id = c.id
-            ) AS n WHERE c.id = \(id)
+                SELECT count(*) FILTER (WHERE o.outcome = 'found' AND f.kind <> ALL (\(notes))) AS found,
+                    count(*) FILTER (WHERE o.outcome IN ('pending', 'repaired')) AS repaired,
+                    count(*) FILTER (WHERE o.outcome = 'found' AND f.kind = ANY (\(notes))) AS notes,
+                    count(*) >= \(Self.findingsKept) OR c.is_cut
+                        OR EXISTS (SELECT 1 FROM check_walks k WHERE k.check_id = c.id AND k.is_cut) AS is_cut
+                FROM check_findings f CROSS JOIN LATERAL (SELECT outcome_of(f, c) AS outcome) AS o
+                WHERE f.check_id = c.id AND f.outcome <> 'seen'
+            ) AS n WHERE \(condition) ORDER BY c.id DESC
             """)
-        guard let row = rows.first else { throw Refusal.noSuchCheck(id) }
-        return CheckRecord(
-            id: id, isDeep: try row.decode("deep"), repairs: try row.decode("repair"),
-            areRowsDone: try row.decode("is_looked"), failure: try row.decode("failure"),
-            isStopped: try row.decode("stopped"), begunAt: Timestamp(try row.decode("begun_at")),
-            finishedAt: try row.moment("finished_at"), found: try row.decode("found"),
-            repaired: try row.decode("repaired"), notes: try row.decode("notes"), isCut: try row.decode("is_cut"),
-            walks: try await walks(of: id))
+        var checks: [CheckRecord] = []
+        for row in rows {
+            let id: Int64 = try row.decode("id")
+            checks.append(
+                CheckRecord(
+                    id: id, isDeep: try row.decode("deep"), repairs: try row.decode("repair"),
+                    areRowsDone: try row.decode("is_looked"), failure: try row.decode("failure"),
+                    isStopped: try row.decode("stopped"), begunAt: Timestamp(try row.decode("begun_at")),
+                    finishedAt: try row.moment("finished_at"), found: try row.decode("found"),
+                    repaired: try row.decode("repaired"), notes: try row.decode("notes"),
+                    isCut: try row.decode("is_cut"), walks: try await walks(of: id)))
+        }
+        return checks
     }
 
     private func walks(of check: Int64) async throws -> [CheckRecord.Walk] {
@@ -76,13 +106,18 @@ extension Store {
     /// A page of what a check has found, in the order of the findings.
     ///
     /// - Parameter after: the number of the last finding of the page before; 0 for the first page.
+    /// - Throws: `Refusal.noSuchCheck`.
     public func findings(of check: Int64, after: Int64, limit: Int32) async throws -> [FindingRecord] {
-        try await query(
+        let rows = try await query(
             """
-            SELECT serial, kind, sink, subject, group_name, key, detail, outcome FROM check_findings
-            WHERE check_id = \(check) AND serial > \(after) AND outcome <> 'seen' ORDER BY serial LIMIT \(limit)
-            """
-        ).map { row in
+            SELECT f.serial, f.kind, f.sink, f.subject, f.group_name, f.key, f.detail, outcome_of(f, c) AS outcome
+            FROM check_findings f JOIN checks c ON c.id = f.check_id
+            WHERE f.check_id = \(check) AND f.serial > \(after) AND f.outcome <> 'seen' ORDER BY f.serial LIMIT \(limit)
+            """)
+        if rows.isEmpty, try await query("SELECT id FROM checks WHERE id = \(check)").isEmpty {
+            throw Refusal.noSuchCheck(check)
+        }
+        return try rows.map { row in
             let (kind, outcome): (String, String) = (try row.decode("kind"), try row.decode("outcome"))
             guard let known = FindingKind(rawValue: kind), let state = FindingRecord.Outcome(rawValue: outcome) else {
                 throw StoredValueError(
@@ -96,19 +131,30 @@ extension Store {
         }
     }
 
-    /// Ends a check before it is complete. What it has found stays; what it was to repair is left as it is.
+    /// Ends a check before it is complete. What it has found stays; what it was to repair is left as it is (`outcome_of`).
     public func stopCheck(_ id: Int64) async throws {
         let rows = try await write(
             """
             WITH stopped AS (
                 UPDATE checks SET finished_at = statement_timestamp(), stopped = true
-                WHERE id = \(id) AND finished_at IS NULL RETURNING id
-            ), left_alone AS (
-                UPDATE check_findings f SET outcome = 'found' FROM stopped s WHERE f.check_id = s.id AND f.outcome = 'pending'
+                WHERE id = \(id) AND finished_at IS NULL
             )
             SELECT id FROM checks WHERE id = \(id)
             """, waking: [])
         if rows.isEmpty { throw Refusal.noSuchCheck(id) }
+    }
+
+    /// The walks that have not ended of the check that is under way.
+    public func openWalks() async throws -> [OpenWalk] {
+        try await query(
+            """
+            SELECT k.sink, s.id AS holder FROM check_walks k JOIN checks c ON c.id = k.check_id AND c.finished_at IS NULL
+            LEFT JOIN sessions s ON s.id = k.session_id AND can_check(s, k.sink)
+            WHERE k.phase <> 'done' ORDER BY k.sink
+            """
+        ).map { row in
+            OpenWalk(sink: try row.decode("sink"), holder: try row.decode("holder", as: SessionID?.self))
+        }
     }
 
     /// Takes what a session reports of a check, and returns what it is to look at next (`check_step`); `nil` if there is

@@ -5,12 +5,16 @@ import MusterCore
 /// What is missing in a sink that can't be reached says nothing, so the sink is checked before and after the look.
 struct SinkCheck {
     private let sink: SinkDirectory
+    private let listing: PartListing
     /// Asked before so many bytes are read; `false` ends the look.
     private let mayTake: (Int64) -> Bool
 
     /// A look at a sink.
-    init(_ sink: SinkDirectory, mayTake: @escaping (Int64) -> Bool) {
+    ///
+    /// - Parameter listing: the names that earlier looks have listed.
+    init(_ sink: SinkDirectory, listing: PartListing = PartListing(), mayTake: @escaping (Int64) -> Bool) {
         self.sink = sink
+        self.listing = listing
         self.mayTake = mayTake
     }
 
@@ -25,7 +29,7 @@ struct SinkCheck {
         switch order.kind {
         case .files: isWhole = try lookAtFiles(order, &report)
         case .parts, .suspects: isWhole = try lookAtParts(order, &report)
-        case .names: isWhole = try listNames(after: order.after ?? "", &report)
+        case .names: isWhole = try listNames(order, &report)
         case .goOn: isWhole = false
         }
         try sink.check()
@@ -79,20 +83,27 @@ struct SinkCheck {
     }
 
     /// Lists the next names of parts, and at the beginning the directories of sessions and of other installations.
-    private func listNames(after: String, _ report: inout CheckReport) throws(StorageError) -> Bool {
+    private func listNames(_ order: CheckOrder, _ report: inout CheckReport) throws(StorageError) -> Bool {
         guard mayTake(Limits.checkLook.bytes) else { return false }
+        let after = order.after ?? ""
         do {
-            let names = try sink.partsDirectory().names().filter { $0 > after && PartName($0) != nil }.sorted()
-            let page = names.prefix(Limits.checkNames)
-            report.parts = page.compactMap { PartName($0) }.map { SeenPart(task: $0.task, version: $0.version) }
-            report.last = page.count < names.count ? page.last : nil
+            let parts = try sink.partsDirectory()
+            let page = try listing.page(after: after, of: order.epoch) { () throws(SystemError) -> [String] in
+                try parts.names()
+            }
+            report.parts = page.names.map { SeenPart(task: $0.task, version: $0.version) }
+            report.last = page.last
             guard after.isEmpty else { return true }
-            let sessions = try sink.home.names().compactMap { Int64($0) }.filter { $0 != sink.session.session.rawValue }
-            report.sessions = sessions.sorted().prefix(Limits.checkNames).map { SessionID($0) }
+            let sessions = try sink.home.names().compactMap { SinkSession.ofDirectory($0) }.filter {
+                $0 != sink.session.session
+            }
+            report.sessions = Array(sessions.sorted { $0.rawValue < $1.rawValue }.prefix(Limits.checkNames))
             let installations = try sink.root.directory(DestinationPath.reservedComponent).names().filter {
                 $0 != sink.session.installation && SinkSession(installation: $0, session: sink.session.session) != nil
             }
             report.installations = Array(installations.sorted().prefix(Limits.checkInstallations))
+            let isCut = sessions.count > Limits.checkNames || installations.count > Limits.checkInstallations
+            report.isCut = isCut ? true : nil
             return true
         } catch {
             throw error.inSink("listing the parts in \(sink.path)")

@@ -9,8 +9,9 @@ import Synchronization
 final class SinkChecker: Sendable {
     private let pool: BlockingPool
     private let pace: CheckPace
-    /// Counts looks and stops: a look goes on as long as this has its number.
-    private let turn = Atomic<Int64>(0)
+    private let listing = PartListing()
+    /// Counts looks and stops: a look goes on, and tells what it saw, as long as this has its number.
+    private let turn = Mutex<Int64>(0)
 
     /// The longest sleep, in nanoseconds: a look that is to stop sleeps no longer.
     private static let nap: Int64 = 50_000_000
@@ -26,18 +27,23 @@ final class SinkChecker: Sendable {
     /// Notes that body bytes came in: the check reads more slowly for a while.
     func noteTraffic() { pace.noteTraffic() }
 
-    /// Looks at a page in place of the one that is under way. Unless it is stopped, `tell` gets `checked` or `checkFailed`.
+    /// Looks at a page in place of the one that is under way. Unless it is stopped, `tell` gets `checked` or `checkFailed`;
+    /// nothing once `stop` has returned. `tell` is called under a lock: it must not call this object.
     func look(
         at order: CheckOrder, in directory: SinkDirectory, tell: @escaping @Sendable (MachineInput) -> Void
     ) {
-        let number = turn.add(1, ordering: .relaxed).newValue
+        let number = nextTurn()
         let refusal = pool.submit { [self] in
             muster_be_idle()
-            let check = SinkCheck(directory) { self.mayTake($0, in: number) }
+            let check = SinkCheck(directory, listing: listing) { self.mayTake($0, in: number) }
+            let news: MachineInput?
             do throws(StorageError) {
-                if let report = try check.report(on: order) { tell(.checked(report)) }
+                news = try check.report(on: order).map { MachineInput.checked($0) }
             } catch {
-                tell(.checkFailed(order.name))
+                news = .checkFailed(order.name)
+            }
+            turn.withLock { turn in
+                if turn == number, let news { tell(news) }
             }
         }
         if refusal != nil { tell(.checkFailed(order.name)) }
@@ -45,8 +51,17 @@ final class SinkChecker: Sendable {
 
     /// Stops the look that is under way, if there is one.
     func stop() {
-        turn.add(1, ordering: .relaxed)
+        _ = nextTurn()
     }
+
+    private func nextTurn() -> Int64 {
+        turn.withLock { turn in
+            turn += 1
+            return turn
+        }
+    }
+
+    private func isCurrent(_ number: Int64) -> Bool { turn.withLock { $0 == number } }
 
     /// Ends the thread.
     func shutdown() async {
@@ -57,11 +72,11 @@ final class SinkChecker: Sendable {
     /// Waits until so many bytes may be read. Returns `false` if the look is to stop.
     private func mayTake(_ bytes: Int64, in number: Int64) -> Bool {
         var left = pace.take(bytes)
-        while left > 0, turn.load(ordering: .relaxed) == number {
+        while left > 0, isCurrent(number) {
             let span = min(left, Self.nap)
             usleep(UInt32(span / 1_000))
             left -= span
         }
-        return turn.load(ordering: .relaxed) == number
+        return isCurrent(number)
     }
 }

@@ -21,4 +21,11 @@ struct SinkSession: Hashable, Sendable {
 
     /// The name of its own directory, beside `parts`.
     var directoryName: String { "\(session)" }
+
+    /// The session whose own directory has this name; `nil` if Muster would not have named one exactly so.
+    static func ofDirectory(_ name: String) -> SessionID? {
+        // Spellings such as "+1" or "007" would read the same, but are other directories.
+        guard let number = Int64(name), number > 0, "\(number)" == name else { return nil }
+        return SessionID(number)
+    }
 }

@@ -14,6 +14,9 @@ public enum DescriptorLimit {
     private static let perTransfer = 2 + MachineConfiguration.jobsPerSlot
     /// What a sink needs besides the directories of tasks' paths: its own directories, and what wakes its threads.
     private static let perSink = 8
+    /// What the checks of a worker need besides the directories of a walk (`SinkChecker`): what wakes their thread, and a file or a list of names with
+    /// the directory that it is in.
+    private static let perChecker = 3
     /// With fewer directories, a batch could hold more than twice as many as it may (`SinkWalk`).
     private static let fewestDirectories = 2
 
@@ -39,7 +42,8 @@ public enum DescriptorLimit {
     ///   - workers: how many workers run in this process.
     static func transfers(of limit: Int, sinks: Int, workers: Int = 1) -> Int {
         let each = perSink + walks * directories(of: limit, sinks: sinks, workers: workers)
-        return max(1, (share(of: limit, workers) - each * sinks) / perTransfer)
+        let checker = perChecker + walk * directories(of: limit, sinks: sinks, workers: workers)
+        return max(1, (share(of: limit, workers) - checker - each * sinks) / perTransfer)
     }
 
     /// Minimum number of descriptors for a process that runs workers and perhaps their coordinator: enough for one
@@ -50,7 +54,8 @@ public enum DescriptorLimit {
     ///   - workers: how many workers run in this process.
     ///   - sinks: how many sinks each worker has.
     public static func least(workers: Int, sinks: Int = 1) -> Int {
-        reserved + workers * (sinks * (perSink + walks * fewestDirectories) + perTransfer)
+        let checker = perChecker + walk * fewestDirectories
+        return reserved + workers * (sinks * (perSink + walks * fewestDirectories) + checker + perTransfer)
     }
 
     /// Refuses a worker for which this process has too few descriptors.
@@ -75,8 +80,10 @@ public enum DescriptorLimit {
         max(fewestDirectories, min(256, share(of: limit, workers) / (32 * max(1, sinks))))
     }
 
-    /// Twice the threads of a sink that look for paths (`SinkStation`).
-    private static let walks = 12
+    /// How many times `directories` a walk may hold open.
+    private static let walk = 2
+    /// The same for all walks of a sink: it has six threads that look for paths (`SinkStation`).
+    private static let walks = 6 * walk
 
     private static var resource: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_NOFILE.rawValue) }
 }

@@ -200,6 +200,6 @@ final class SimulatedStore: LeaseStore {
     func hasBudgets() async throws -> Bool { false }
     func settleBudgets(_ session: SessionID, sequence: Int64, use: [BudgetUse]) async throws -> [StoredShare] { [] }
     func budgetShares(of session: SessionID) async throws -> [StoredShare] { [] }
-    func runningCheck() async throws -> Int64? { nil }
+    func openWalks() async throws -> [OpenWalk] { [] }
     func checkStep(of session: SessionID, report: CheckReport?) async throws -> CheckOrder? { nil }
 }

@@ -162,9 +162,14 @@ import Testing
             }
             let check = try await store.beginCheck(isDeep: true, repairs: false, sinks: [])
             #expect(try await store.beginCheck(isDeep: true, repairs: false, sinks: []) == check)
-            await #expect(throws: Store.Refusal.checkUnderWay(check)) {
+            let refusal = await #expect(throws: Store.Refusal.self) {
                 try await store.beginCheck(isDeep: false, repairs: false, sinks: [])
             }
+            guard case .checkUnderWay(let other)? = refusal else {
+                Issue.record("\(String(describing: refusal))")
+                return
+            }
+            #expect(other?.id == check && other?.isDeep == true && other?.repairs == false && other?.sinks == ["sink"])
             let worker = try await fixture.makeWorker()
             let page = try #require(try await worker.page())
             try await store.stopCheck(check)
@@ -173,6 +178,49 @@ import Testing
             #expect(record.isStopped && record.finishedAt != nil)
             #expect(try await store.beginCheck(isDeep: false, repairs: false, sinks: []) > check)
             await #expect(throws: Store.Refusal.noSuchCheck(0)) { try await store.stopCheck(0) }
+            await #expect(throws: Store.Refusal.noSuchCheck(0)) {
+                try await store.findings(of: 0, after: 0, limit: 1)
+            }
+        }
+    }
+
+    /// The sink that no worker reaches comes first in the order of the names.
+    @Test func aSinkWithoutAWorkerHoldsUpNoOtherSink() async throws {
+        try await StoreFixture.run { fixture in
+            let gone = try await fixture.makeWorker("gone", sinks: ["a"])
+            let check = try await fixture.store.beginCheck(isDeep: false, repairs: false, sinks: [])
+            try await fixture.store.stopCheck(check)
+            let worker = try await fixture.makeWorker(sinks: ["b"])
+            let waiting = try await fixture.store.beginCheck(isDeep: false, repairs: false, sinks: ["a", "b"])
+            try await fixture.expire(gone.session)
+            let names = try #require(try await worker.page())
+            #expect(names.sink == "b")
+            #expect(try await worker.saw(names) == nil)
+            try await fixture.lookTwice()
+            let record = try await fixture.store.check(waiting)
+            #expect(record.walks.map(\.phase) == ["files", "done"] && record.areRowsDone && record.finishedAt == nil)
+            #expect(record.walks.map(\.workersReaching) == [0, 1])
+            #expect(try await fixture.store.checks().map(\.id) == [waiting, check])
+        }
+    }
+
+    @Test func walksAreOpenUntilTheyAreDone() async throws {
+        try await StoreFixture.run { fixture in
+            let worker = try await fixture.makeWorker(sinks: ["a", "b"])
+            #expect(try await fixture.store.openWalks().isEmpty)
+            let check = try await fixture.store.beginCheck(isDeep: false, repairs: false, sinks: ["a", "b"])
+            let names = try #require(try await worker.page())
+            #expect(
+                try await fixture.store.openWalks() == [
+                    OpenWalk(sink: "a", holder: worker.session), OpenWalk(sink: "b", holder: nil),
+                ])
+            try await worker.saw(names) { $0.isCut = true }
+            #expect(try await fixture.store.openWalks() == [OpenWalk(sink: "b", holder: worker.session)])
+            #expect(try await fixture.store.check(check).isCut, "a worker could not list all names")
+            try await fixture.expire(worker.session)
+            #expect(try await fixture.store.openWalks() == [OpenWalk(sink: "b", holder: nil)])
+            try await fixture.store.stopCheck(check)
+            #expect(try await fixture.store.openWalks().isEmpty)
         }
     }
 }

@@ -40,6 +40,9 @@ import Testing
             name: "an old sync is granted leases", function: "share_leases",
             original: "s.sequence = r.sequence AND", replacement: ""),
         Mutant(
+            name: "a group that has connections gets the slot that is to spare (I19)", function: "may_take",
+            original: "l.group_id = g.id", replacement: "l.group_id < 0"),
+        Mutant(
             name: "what a lease that came back has left on disk is forgotten (I13)", function: "return_leases",
             original: "started_at = coalesce(t.started_at, n.since)", replacement: "started_at = t.started_at"),
         Mutant(
@@ -49,7 +52,7 @@ import Testing
             name: "a group completes without being sealed (I7)", function: "close_groups",
             original: "g.state = 'sealed' AND", replacement: "g.state IN ('open', 'sealed') AND"),
         Mutant(
-            name: "a retry keeps the generation (I7)", function: "retry_group",
+            name: "a retry keeps the generation (I7)", function: "run_again",
             original: "generation = g.generation + (g.state NOT IN ('open', 'sealed'))::integer,", replacement: ""),
         Mutant(
             name: "a lost lease does not fence its task (I8)", function: "return_leases",

@@ -24,6 +24,22 @@ extension StoreFixture {
         try await store.findings(of: check, after: 0, limit: 100)
     }
 
+    /// Adds findings of a group whose repair counts the group anew.
+    func addPendingFindings(_ count: Int32, of group: String, to check: Int64) async throws {
+        try await run(
+            """
+            INSERT INTO check_findings (check_id, kind, subject, group_name, detail, outcome)
+            SELECT \(check), 'rows', \(group)::text || n, \(group), '', 'pending' FROM generate_series(1, \(count)) AS n
+            """)
+    }
+
+    /// Lets a worker say of everything in the sink that is checked that nothing is wrong.
+    func walkToTheEnd() async throws {
+        let worker = try await makeWorker("walker")
+        var page = try await worker.page()
+        while let order = page { page = try await worker.saw(order) }
+    }
+
     /// The revoked sessions of a sink.
     func revocations(of sink: String) async throws -> [Int64] {
         try await values("SELECT session_id FROM revocations WHERE sink = \(sink) ORDER BY 1")

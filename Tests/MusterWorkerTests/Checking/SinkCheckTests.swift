@@ -171,12 +171,32 @@ import Testing
             let all = Set(((first.parts ?? []) + (rest.parts ?? [])).map(\.task.rawValue))
             #expect(all == Set(2..<Int64(3 + Limits.checkNames)))
 
+            // Other spellings of a number are not the directories of sessions, and are left alone.
+            for name in ["+13", "014", "-15", "0"] {
+                try #require(mkdir(scratch.path + "/" + ScratchSink.home + "/" + name, 0o777) == 0)
+            }
+            #expect(try Self.report(scratch, .names) { $0.after = "" }?.sessions == [SessionID(12)])
+
             let suspects = try Self.report(scratch, .suspects) { order in
                 order.parts = [CheckedPart(task: TaskID(2), version: 1), CheckedPart(task: TaskID(2), version: 9)]
                 order.sessions = [SessionID(12), SessionID(13)]
             }
             #expect(suspects?.parts == [SeenPart(task: TaskID(2), version: 1, size: 1)])
             #expect(suspects?.sessions == [SessionID(12)])
+        }
+    }
+
+    @Test func moreSessionsThanAReportCanHaveAreTold() async throws {
+        try await Self.withFile { scratch throws in
+            func makeSession(_ number: Int) throws {
+                try #require(mkdir("\(scratch.path)/\(ScratchSink.home)/\(number)", 0o777) == 0)
+            }
+            for number in 0..<Limits.checkNames { try makeSession(1_000 + number) }
+            let all = try #require(try Self.report(scratch, .names) { $0.after = "" })
+            #expect(all.sessions?.count == Limits.checkNames && all.isCut == nil)
+            try makeSession(9_999)
+            let some = try #require(try Self.report(scratch, .names) { $0.after = "" })
+            #expect(some.sessions == all.sessions && some.isCut == true)
         }
     }
 

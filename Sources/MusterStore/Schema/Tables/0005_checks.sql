@@ -8,6 +8,7 @@ CREATE TABLE checks (
     looks       smallint NOT NULL DEFAULT 0,                 -- how often the rows of the database were looked at; two looks are needed
     looked_at   timestamptz,                                 -- when they were last looked at
     failure     text,                                        -- why the rows could not be looked at
+    is_cut      boolean NOT NULL DEFAULT false,              -- more rows contradict each other than are kept as findings
     stopped     boolean NOT NULL DEFAULT false,              -- it was ended before it was complete
     begun_at    timestamptz NOT NULL DEFAULT statement_timestamp(),   -- when it was asked for
     finished_at timestamptz,                                 -- when it ended; NULL while it has not
@@ -35,6 +36,7 @@ CREATE TABLE check_walks (
     parts       bigint NOT NULL DEFAULT 0,                   -- parts that were looked at
     bytes       bigint NOT NULL DEFAULT 0,                   -- bytes of files that were read
     unproven    bigint NOT NULL DEFAULT 0,                   -- files of a deep check of which no checksum is known
+    is_cut      boolean NOT NULL DEFAULT false,              -- more names were listed than a report can have
     PRIMARY KEY (check_id, sink),
     CONSTRAINT check_walks_phase_known CHECK (phase IN ('files', 'parts', 'names', 'done'))
 );
@@ -51,7 +53,7 @@ CREATE TABLE check_findings (
     group_name text,                                         -- its group
     key        text,                                         -- its key
     detail     text NOT NULL,                                -- what was seen
-    -- seen: one look saw it, another one has to; pending: to be repaired; repaired; found: left as it is.
+    -- seen: one look saw it, another one has to; pending: to be repaired, or left as it is if the check has ended; repaired; found: left as it is.
     outcome    text NOT NULL,
     PRIMARY KEY (check_id, serial),
     -- A report that comes twice has one effect.

@@ -24,6 +24,12 @@ BEGIN
 END
 $$;
 
+-- Whether the rows of the database are to be looked at now: twice, 5 s apart.
+CREATE FUNCTION is_look_due(c checks) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT c.finished_at IS NULL AND c.looks < 2 AND (c.looked_at IS NULL OR c.looked_at < statement_timestamp() - interval '5 s')
+$$;
+
 -- The names of all sinks that a group or a live session uses; p_used: only those, otherwise also those that workers reached before.
 CREATE FUNCTION known_sinks(p_used boolean) RETURNS text[]
 LANGUAGE sql STABLE AS $$
@@ -151,6 +157,9 @@ $$;
 CREATE FUNCTION take_check_report(w check_walks, p_report jsonb) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
+    -- A check does not end before this report is stored, and a report after its end changes nothing.
+    PERFORM c.id FROM checks c WHERE c.id = w.check_id AND c.finished_at IS NULL FOR SHARE;
+    IF NOT FOUND THEN RETURN; END IF;
     -- No page was given out: no worker sends this.
     IF w.phase <> 'names' AND w.upto_task IS NULL THEN RETURN; END IF;
     IF w.phase = 'files' THEN
@@ -175,7 +184,7 @@ BEGIN
     END IF;
     UPDATE check_walks
     SET phase = w.phase, session_id = w.session_id, step = w.step + 1, after_path = w.after_path, after_task = w.after_task, upto_path = NULL,
-        upto_task = NULL, suspects = w.suspects, is_last = w.is_last,
+        upto_task = NULL, suspects = w.suspects, is_last = w.is_last, is_cut = w.is_cut OR (p_report ->> 'isCut')::boolean IS TRUE,
         files = w.files + CASE WHEN w.upto_path IS NOT NULL THEN (p_report ->> 'looked')::bigint ELSE 0 END,
         parts = w.parts + CASE WHEN w.upto_path IS NULL THEN (p_report ->> 'looked')::bigint ELSE 0 END,
         bytes = w.bytes + (p_report ->> 'bytes')::bigint, unproven = w.unproven + (p_report ->> 'unproven')::bigint

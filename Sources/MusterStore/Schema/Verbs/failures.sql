@@ -204,16 +204,18 @@ END
 $$;
 
 -- The task starts over with the next content version, and an event says why.
-CREATE FUNCTION start_over_because(l leases, t tasks, p_source integer, f failure) RETURNS void
+CREATE FUNCTION start_over_because(
+    t tasks, p_source integer, p_deaths integer, p_first_chunk bigint, p_kind text, p_detail text
+) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_group_name text;
 BEGIN
     SELECT name INTO v_group_name FROM groups WHERE id = t.group_id;
-    PERFORM start_over(t.id, (f.policy).first_chunk, p_source, 0, l.deaths);
+    PERFORM start_over(t.id, p_first_chunk, p_source, 0, p_deaths);
     PERFORM write_event('tsk-' || t.id || '-' || t.version || '-changed', 'dev.muster.task.changed.v1', v_group_name,
         jsonb_build_object('group', v_group_name, 'key', t.key, 'path', t.path, 'contentVersion', t.version + 1,
-            'reason', jsonb_build_object('kind', f.kind, 'detail', f.detail)));
+            'reason', jsonb_build_object('kind', p_kind, 'detail', p_detail)));
 END
 $$;
 
@@ -225,7 +227,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id;
     UPDATE sources SET rung = 'whole' WHERE task_id = t.id AND ordinal = p_source AND t.restarts + 2 >= least(4, (f.policy).max_restarts);
-    PERFORM start_over_because(l, t, p_source, f);
+    PERFORM start_over_because(t, p_source, l.deaths, (f.policy).first_chunk, f.kind, f.detail);
     IF t.restarts + 1 < (f.policy).max_restarts THEN
         UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + least(8, power(2, t.restarts - 2)) * interval '1 s'
         WHERE task_id = t.id AND kind = 'fetch' AND status = 'ready' AND t.restarts >= 3;
@@ -247,7 +249,7 @@ BEGIN
     UPDATE tasks SET clean = true WHERE id = t.id;
     SELECT s.ordinal INTO v_next FROM sources s
     WHERE s.task_id = t.id AND NOT s.dead ORDER BY s.ordinal <> p_source, s.ordinal < p_source, s.ordinal LIMIT 1;
-    PERFORM start_over_because(l, t, coalesce(v_next, p_source), f);
+    PERFORM start_over_because(t, coalesce(v_next, p_source), l.deaths, (f.policy).first_chunk, f.kind, f.detail);
     IF v_next IS NULL THEN
         PERFORM fail_task(t.id, f.kind, f.detail);
         RETURN 'failed';

@@ -1,11 +1,17 @@
 -- What checks find (adr/0048). A worker looks at a sink while everything goes on, so what it saw counts only if the database says the same before and
 -- after the look: the functions here are the second look at the database.
 
+-- What is done about a finding: nothing more is repaired once its check has ended.
+CREATE FUNCTION outcome_of(f check_findings, c checks) RETURNS text
+LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN f.outcome = 'pending' AND c.finished_at IS NOT NULL THEN 'found' ELSE f.outcome END
+$$;
+
 -- Whether a check may note more findings: the first 10,000 are kept.
 CREATE FUNCTION has_room_for_findings(p_check bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN (SELECT count(*) FROM check_findings f WHERE f.check_id = p_check) < 10000;
+    RETURN (SELECT count(*) FROM check_findings f WHERE f.check_id = p_check AND f.outcome <> 'seen') < 10000;
 END
 $$;
 

@@ -1,7 +1,8 @@
 -- What a check repairs (adr/0048). Each repair is a transaction of its own, and asks once more whether it is still called for. Nothing here deletes a
 -- file by itself: leftovers are purged, and sessions revoked, as everywhere.
 
--- Repairs one finding. Returns whether it did; NULL if another coordinator has it.
+-- Repairs one finding; of files that are lost, all of the same group. Returns whether it did; NULL if another coordinator has it, another transaction
+-- keeps its group locked (I19), or the check has ended.
 CREATE FUNCTION repair_finding(p_check bigint, p_serial bigint, p_first_chunk bigint) RETURNS boolean
 LANGUAGE plpgsql
 SET lock_timeout = '1s'
@@ -10,16 +11,20 @@ DECLARE
     f check_findings;
     v_done boolean;
 BEGIN
-    SELECT * INTO f FROM check_findings WHERE check_id = p_check AND serial = p_serial AND outcome = 'pending' FOR UPDATE SKIP LOCKED;
+    SELECT * INTO f FROM check_findings WHERE check_id = p_check AND serial = p_serial AND outcome = 'pending'
+        AND EXISTS (SELECT 1 FROM checks c WHERE c.id = p_check AND c.finished_at IS NULL) FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN NULL; END IF;
+    PERFORM g.id FROM groups g WHERE g.name = f.group_name FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT 1 FROM groups g WHERE g.name = f.group_name) THEN RETURN NULL; END IF;
     v_done := CASE
         WHEN f.kind = 'rows' THEN recount_group(f.group_name)
-        WHEN f.kind IN ('fileMissing', 'fileChanged') THEN fetch_lost_file(f, p_first_chunk)
+        WHEN f.kind IN ('fileMissing', 'fileChanged') THEN fetch_lost_files(f, p_first_chunk)
         WHEN f.kind IN ('partMissing', 'partShort') THEN fetch_lost_part(f, p_first_chunk)
         WHEN f.kind = 'partUnknown' THEN purge_unknown_part(f)
         WHEN f.kind = 'sessionUnknown' THEN revoke_unknown_session(f)
     END;
-    UPDATE check_findings SET outcome = CASE WHEN v_done THEN 'repaired' ELSE 'found' END WHERE check_id = p_check AND serial = p_serial;
+    UPDATE check_findings SET outcome = CASE WHEN v_done THEN 'repaired' ELSE 'found' END
+    WHERE check_id = p_check AND serial = p_serial AND outcome = 'pending';
     RETURN coalesce(v_done, false);
 END
 $$;
@@ -54,47 +59,40 @@ BEGIN
 END
 $$;
 
--- Says that the content of a task is given up, and begins its next content version.
-CREATE FUNCTION fetch_anew(t tasks, p_group_name text, p_detail text, p_first_chunk bigint) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM start_over(t.id, p_first_chunk, coalesce(t.source, 0), 0, 0);
-    PERFORM write_event('tsk-' || t.id || '-' || t.version || '-changed', 'dev.muster.task.changed.v1', p_group_name,
-        jsonb_build_object('group', p_group_name, 'key', t.key, 'path', t.path, 'contentVersion', t.version + 1,
-            'reason', jsonb_build_object('kind', 'changed', 'detail', p_detail)));
-END
-$$;
-
--- Queues a task again whose file is gone, or not what it was. As after a retry, a finished group opens its next generation. The next content version
--- takes the place of the file, if that is still the task's own (`isOutdated` in the worker).
-CREATE FUNCTION fetch_lost_file(f check_findings, p_first_chunk bigint) RETURNS boolean
+-- Queues the tasks of a finding's group again whose files are gone, or not what they were: a thousand of those that the check has found. As after a
+-- retry, a finished group opens its next generation; if it did so for one file after the other, it would complete as often (I7). The next content
+-- version takes the place of a file, if that is still the task's own (`isOutdated` in the worker). Returns whether any task is queued.
+CREATE FUNCTION fetch_lost_files(f check_findings, p_first_chunk bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     g groups;
-    t tasks;
+    v_serials bigint[] := ARRAY(
+        SELECT o.serial FROM check_findings o
+        WHERE o.check_id = f.check_id AND o.group_name = f.group_name AND o.kind IN ('fileMissing', 'fileChanged') AND o.outcome = 'pending'
+        ORDER BY o.serial LIMIT 1000 FOR UPDATE SKIP LOCKED);
+    v_tasks bigint[] := '{}';
 BEGIN
     SELECT o.* INTO g FROM groups o WHERE o.name = f.group_name AND NOT is_removing(o) AND o.desired <> 'cancel'
         -- A group that its user has paused is not resumed.
         AND (o.desired = 'run' OR o.state NOT IN ('open', 'sealed')) FOR NO KEY UPDATE;
-    IF NOT FOUND THEN RETURN false; END IF;
-    PERFORM lock_paths_of(ARRAY[f.task_id]);
-    SELECT o.* INTO t FROM tasks o
-    WHERE o.id = f.task_id AND o.group_id = g.id AND o.state = 'succeeded' AND o.version = f.version AND o.run = f.run FOR NO KEY UPDATE;
-    IF NOT FOUND OR NOT had_path_last(t) OR EXISTS (SELECT 1 FROM tasks o WHERE o.sink = t.sink AND o.path = t.path AND holds_path(o.state)) THEN
-        RETURN false;
+    IF FOUND THEN
+        PERFORM lock_paths_of(ARRAY(SELECT o.task_id FROM check_findings o WHERE o.check_id = f.check_id AND o.serial = ANY (v_serials)));
+        v_tasks := ARRAY(
+            SELECT t.id FROM check_findings o JOIN tasks t ON t.id = o.task_id
+            WHERE o.check_id = f.check_id AND o.serial = ANY (v_serials) AND t.group_id = g.id AND t.state = 'succeeded' AND t.version = o.version
+                AND t.run = o.run AND had_path_last(t)
+                AND NOT EXISTS (SELECT 1 FROM tasks h WHERE h.sink = t.sink AND h.path = t.path AND holds_path(h.state))
+            ORDER BY t.id FOR NO KEY UPDATE OF t);
     END IF;
-    UPDATE sources SET dead = false, mismatches = 0, refreshes = 0 WHERE task_id = t.id AND (dead OR mismatches > 0 OR refreshes > 0);
-    UPDATE tasks
-    SET desired = 'run', run = run + 1, attempts = 0, restarts = 0, clean = false, finished_at = NULL,
-        deadline_at = statement_timestamp() + time_limit
-    WHERE id = t.id;
-    UPDATE groups
-    SET succeeded = succeeded - 1, generation = generation + (state NOT IN ('open', 'sealed'))::integer,
-        state = CASE WHEN state = 'open' THEN 'open' ELSE 'sealed' END, desired = 'run', finished_at = NULL, overdue = false,
-        deadline_at = CASE WHEN overdue OR state NOT IN ('open', 'sealed') THEN statement_timestamp() + time_limit ELSE deadline_at END
-    WHERE id = g.id;
-    PERFORM fetch_anew(t, g.name, 'muster fsck: ' || f.detail, p_first_chunk);
-    RETURN true;
+    IF v_tasks <> '{}' THEN
+        PERFORM run_again(g.id, v_tasks);
+        PERFORM start_over_because(t, coalesce(t.source, 0), 0, p_first_chunk, 'changed', 'muster fsck: ' || o.detail)
+        FROM check_findings o JOIN tasks t ON t.id = o.task_id
+        WHERE o.check_id = f.check_id AND o.serial = ANY (v_serials) AND t.id = ANY (v_tasks);
+    END IF;
+    UPDATE check_findings o SET outcome = CASE WHEN o.task_id = ANY (v_tasks) THEN 'repaired' ELSE 'found' END
+    WHERE o.check_id = f.check_id AND o.serial = ANY (v_serials);
+    RETURN v_tasks <> '{}';
 END
 $$;
 
@@ -110,7 +108,7 @@ BEGIN
     IF NOT FOUND OR durable_part(f.sink, f.task_id, f.version) IS NULL OR EXISTS (SELECT 1 FROM leases l WHERE l.task_id = f.task_id) THEN
         RETURN false;
     END IF;
-    PERFORM fetch_anew(t, g.name, 'muster fsck: ' || f.detail, p_first_chunk);
+    PERFORM start_over_because(t, coalesce(t.source, 0), 0, p_first_chunk, 'changed', 'muster fsck: ' || f.detail);
     RETURN true;
 END
 $$;

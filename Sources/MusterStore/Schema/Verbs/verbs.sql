@@ -80,9 +80,8 @@ BEGIN
 END
 $$;
 
--- Puts failed tasks back with the bytes that they had. All their sources are usable again, and their time limits begin anew. A finished group opens
--- its next generation and its time limit begins anew, as does that of a group whose deadline had passed. A group that had failed because of tasks
--- that were removed since opens its next generation too, and ends by the tasks that are left. Returns how many tasks were put back.
+-- Puts failed tasks back with the bytes that they had (`run_again`). A group that had failed because of tasks that were removed since opens its next
+-- generation too, and ends by the tasks that are left. Returns how many tasks were put back.
 CREATE FUNCTION retry_group(p_group bigint, p_keys text[]) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -95,8 +94,24 @@ BEGIN
     IF NOT FOUND THEN RETURN 0; END IF;
     v_tasks := chosen_tasks(p_group, p_keys, '{failed}');
     IF cardinality(v_tasks) = 0 AND (p_keys IS NOT NULL OR v_state <> 'failed') THEN RETURN 0; END IF;
+    PERFORM run_again(p_group, v_tasks);
+    PERFORM restart_plain(v_tasks);
+    PERFORM close_groups(ARRAY[p_group]);
+    RETURN cardinality(v_tasks);
+END
+$$;
+
+-- Begins another run of tasks that have failed, or have succeeded and lack their files now, with the bytes that they have. All their sources are usable
+-- again, and their time limits begin anew. A finished group opens its next generation and its time limit begins anew, as does that of a group whose
+-- deadline had passed. The caller has locked the group.
+CREATE FUNCTION run_again(p_group bigint, p_tasks bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_failed bigint;
+BEGIN
+    SELECT count(*) INTO v_failed FROM tasks WHERE id = ANY (p_tasks) AND state = 'failed';
     UPDATE sources SET dead = false, mismatches = 0, refreshes = 0
-    WHERE task_id = ANY (v_tasks) AND (dead OR mismatches > 0 OR refreshes > 0);
+    WHERE task_id = ANY (p_tasks) AND (dead OR mismatches > 0 OR refreshes > 0);
     UPDATE tasks
     SET state = CASE WHEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = tasks.id AND c.kind = 'finalize')
             THEN 'finalizing' ELSE 'queued' END,
@@ -104,12 +119,12 @@ BEGIN
         deadline_at = statement_timestamp() + time_limit,
         -- The old failure says nothing of the retry, which may ask the origin in another way. The attempts keep it.
         failure_kind = NULL, failure_detail = NULL, failure_at = NULL, failure_status = NULL, failure_source = NULL, failure_request = NULL
-    WHERE id = ANY (v_tasks);
+    WHERE id = ANY (p_tasks);
     UPDATE ready_chunks SET status = 'ready', not_before = NULL, attempts = 0, deaths = 0, moves = 0
-    WHERE task_id = ANY (v_tasks) AND kind <> 'purge';
+    WHERE task_id = ANY (p_tasks) AND kind <> 'purge';
     UPDATE groups g
-    SET failed = g.failed - cardinality(v_tasks), queued = g.queued + n.queued, finalizing = g.finalizing + n.finalizing,
-        unknown_tasks = g.unknown_tasks + n.unknown,
+    SET failed = g.failed - v_failed, succeeded = g.succeeded - (cardinality(p_tasks) - v_failed),
+        queued = g.queued + n.queued, finalizing = g.finalizing + n.finalizing, unknown_tasks = g.unknown_tasks + n.unknown,
         generation = g.generation + (g.state NOT IN ('open', 'sealed'))::integer,
         state = CASE WHEN g.state = 'open' THEN 'open' ELSE 'sealed' END,
         -- A retry wants the group to go on; other tasks that were paused stay so.
@@ -119,12 +134,9 @@ BEGIN
     FROM (
         SELECT count(*) FILTER (WHERE t.state = 'queued') AS queued, count(*) FILTER (WHERE t.state = 'finalizing') AS finalizing,
             count(*) FILTER (WHERE t.size IS NULL) AS unknown
-        FROM tasks t WHERE t.id = ANY (v_tasks)
+        FROM tasks t WHERE t.id = ANY (p_tasks)
     ) AS n
     WHERE g.id = p_group;
-    PERFORM restart_plain(v_tasks);
-    PERFORM close_groups(ARRAY[p_group]);
-    RETURN cardinality(v_tasks);
 END
 $$;
 
