@@ -13,6 +13,7 @@ extension StoreModel {
         step += 1
         var wrong: [String] = []
         let before = connections
+        let served = Set(leased.map(\.group))
         for lease in leases {
             guard let request = requests.first(where: { $0.session == lease.session }), isEligible(request) else {
                 wrong.append("session \(lease.session) may not be granted anything")
@@ -44,8 +45,13 @@ extension StoreModel {
             let begun = own.filter { $0.lane == 0 || !before.contains([$0.session.rawValue, $0.lane]) }
             let opened = Set(begun.map(\.lane)).subtracting([0]).count
             if own.count > begun.count { seen.insert(.queued) }
-            if own.count > Int(request.room + request.ahead) || opened > Int(request.room) {
+            let spare: Int32 = request.spare && request.room == 0 ? 1 : 0
+            if own.count > Int(request.room + request.ahead + spare) || opened > Int(request.room + spare) {
                 wrong.append("session \(request.session) got more than its room")
+            }
+            if spare > 0, let lease = begun.first(where: { $0.lane > 0 }) {
+                seen.insert(.spared)
+                if served.contains(lease.group) { wrong.append("group \(lease.group) has a connection already") }
             }
             let isFull = leaseCount { $0.session == request.session } >= Int(policy.leasesPerSession)
             guard own.count < Int(request.room + request.ahead), !isFull else { continue }

@@ -184,9 +184,21 @@ extension StoreModel {
         let keeps = Self.keepsAnything(task, chunk)
         let stays =
             keeps && isAlone && (attempts < 3 && task.goesOn || task.restarts + 1 >= Int(policy.contentVersions))
-        guard let next = next(task, after: chunk.source, staying: stays), !isAlone || next == chunk.source else {
+        var chosen = next(task, after: chunk.source, staying: stays)
+        if let found = chosen, found <= chunk.source, attempts >= 3,
+            task.restarts + 1 < Int(policy.contentVersions),
+            // The others have had their turns.
+            let skipped = task.sources.indices.first(where: {
+                $0 != chunk.source && !task.sources[$0].isDead && task.sources[$0].differsIn == task.version
+            })
+        {
+            chosen = skipped
+        }
+        guard let next = chosen,
+            next == chunk.source || !isAlone && task.sources[next].differsIn != task.version
+        else {
             if rule == .retry, keeps { self[place]?.restarts += 1 }
-            let other = next(task, after: chunk.source, staying: stays) ?? chunk.source
+            let other = chosen ?? chunk.source
             startOver(place, source: other, attempts: attempts, deaths: chunk.deaths)
             // All sources have had their turn.
             if rule == .retry, other < chunk.source, self[place]?.chunks[0].status == .ready {
@@ -205,13 +217,6 @@ extension StoreModel {
         after.chunks[index].origin = after.sources[next].origin
         after.chunks[index].status = rule == .retry && next <= chunk.source && !goesOn ? .waiting : .ready
         self[place] = after
-    }
-
-    /// After how many failures without progress a task fails: the policy's attempts for each source in its round.
-    func tries(of task: Task) -> Int { Int(policy.attempts) * sources(of: task) }
-
-    private func sources(of task: Task) -> Int {
-        max(1, task.sources.count { !$0.isDead && $0.differsIn != task.version })
     }
 
     /// Whether starting over would lose bytes: a first response alone may have planned the version.
@@ -326,25 +331,5 @@ extension StoreModel {
         startOver(place, source: next ?? source, attempts: 0, deaths: chunk.deaths)
         say("task.changed", place, version: task.version + 1)
         if next == nil { fail(place) }
-    }
-
-    /// The source that takes over after a failed one, in a circle.
-    private func next(_ task: Task, after source: Int, staying: Bool) -> Int? {
-        let usable = task.sources.indices.filter {
-            !task.sources[$0].isDead && task.sources[$0].differsIn != task.version
-        }
-        if staying, usable.contains(source) { return source }
-        return usable.first { $0 > source } ?? usable.first
-    }
-
-    /// Moves the unleased chunks of one source to another.
-    private func move(_ task: inout Task, from source: Int, to next: Int) {
-        for index in task.chunks.indices
-        where task.chunks[index].kind == .fetch && task.chunks[index].lease == nil
-            && task.chunks[index].source == source
-        {
-            task.chunks[index].source = next
-            task.chunks[index].origin = task.sources[next].origin
-        }
     }
 }

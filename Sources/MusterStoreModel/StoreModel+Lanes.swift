@@ -5,7 +5,8 @@ extension StoreModel {
     /// The lanes of leases, and those of holdouts, whose sessions may still use them.
     private var lanes: [Lane] { leased + holdouts.values.map(\.lane).filter { $0.number > 0 } }
 
-    private var leased: [Lane] {
+    /// The lanes of leases.
+    var leased: [Lane] {
         groups.values.flatMap(\.tasks.values).flatMap(\.chunks).compactMap(\.lease?.lane).filter { $0.number > 0 }
     }
 

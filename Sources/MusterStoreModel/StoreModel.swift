@@ -208,8 +208,9 @@ struct StoreModel {
     enum Rare: String, CaseIterable {
         /// A mirror took a chunk from another source, either untouched or with bytes of that source.
         case pulled, taken
-        /// An origin's allowance was halved; it refused again within the same burst; it was granted more than the halved allowance.
-        case halved, echoed, grown
+        /// An origin's allowance was halved; it refused again within the same burst; it was granted more than the halved allowance. A session without
+        /// room had a slot to spare.
+        case halved, echoed, grown, spared
         /// A fresh URL was asked for; it was asked for only once; a refusal came late; the resolver answered; it never answered.
         case asked, askedOnce, late, answered, unanswered
         /// A mirror was dropped for a version.

@@ -66,6 +66,8 @@ public struct Report: Hashable, Sendable, Codable {
         public var unreached: Bool?
         /// Whether the connection ended before an answer, while nothing else was being fetched there.
         public var unanswered: Bool?
+        /// Whether another origin answered, to which redirects led: its Retry-After says nothing of the one that was asked (row 25).
+        public var elsewhere: Bool?
         /// For a refusal that may mean too many requests at once, whether it does: files that the origin had served were refused as well,
         /// or were served in turns with the refusals of this file (range contract, row 24). `nil` when that was not seen.
         public var isLimit: Bool?

@@ -102,6 +102,8 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     public var room: Int
     /// How many more leases it takes to wait in its lanes (`docs/protocol.md`); none when absent.
     public var ahead: Int?
+    /// Whether it begins one more transfer, beyond its slots, for a group that has no connection (I19, adr/0051); absent if not.
+    public var spare: Bool?
     /// How long it waits for work, in milliseconds; a sync with reports is answered at once.
     public var waitMilliseconds: Int64
     /// The states of its sinks.
@@ -118,7 +120,8 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     /// A sync.
     public init(
         sequence: Int64, settled: Int64, reports: [Report] = [], held: [LeaseName] = [], room: Int = 0,
-        ahead: Int? = nil, waitMilliseconds: Int64 = 0, sinks: [SinkStatus] = [], receivedBytes: Int64 = 0,
+        ahead: Int? = nil, spare: Bool? = nil, waitMilliseconds: Int64 = 0, sinks: [SinkStatus] = [],
+        receivedBytes: Int64 = 0,
         traffic: [Traffic]? = nil, check: CheckReport? = nil
     ) {
         self.sequence = sequence
@@ -127,6 +130,7 @@ public struct SyncRequest: Hashable, Sendable, Codable {
         self.held = held
         self.room = room
         self.ahead = ahead
+        self.spare = spare
         self.waitMilliseconds = waitMilliseconds
         self.sinks = sinks
         self.receivedBytes = receivedBytes

@@ -38,14 +38,14 @@ actor ClaimDispatcher: Service {
     /// Asks for work and waits for it up to `wait`. An empty answer means that there was none, that a later sync of the session
     /// superseded this one, or that the coordinator is stopping.
     func claim(
-        session: SessionID, sequence: Int64, room: Int32, ahead: Int32, wait: Duration
+        session: SessionID, sequence: Int64, room: Int32, ahead: Int32, spare: Bool, wait: Duration
     ) async throws -> [GrantedLease] {
         guard !isClosed else { return [] }
         let deadline = clock.now() + wait.milliseconds * 1_000_000
         let answer = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let guest = WaitingRoom<CheckedContinuation<Answer, Never>>.Guest(
-                    session: session, sequence: sequence, room: room, ahead: ahead, deadline: deadline,
+                    session: session, sequence: sequence, room: room, ahead: ahead, spare: spare, deadline: deadline,
                     ticket: continuation)
                 self.room.enter(guest)?.ticket.resume(returning: .success([]))
                 signal.raise()
@@ -94,7 +94,8 @@ actor ClaimDispatcher: Service {
             var told: Set<SessionID> = []
             do {
                 let requests = guests.map {
-                    ClaimRequest(session: $0.session, sequence: $0.sequence, room: $0.room, ahead: $0.ahead)
+                    ClaimRequest(
+                        session: $0.session, sequence: $0.sequence, room: $0.room, ahead: $0.ahead, spare: $0.spare)
                 }
                 let leases = try await metrics.time(.claims) { try await store.claim(requests) }
                 metrics.add(.leasesGranted, leases.count)

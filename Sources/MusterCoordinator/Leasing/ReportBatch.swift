@@ -165,7 +165,8 @@ extension ReportBatch.Entry {
                 retryAfter: isHeeded ? ReportedText.retryAfter($0.retryAfter) : nil,
                 status: ReportedText.status($0.status), requestID: ReportedText.requestID($0.requestID),
                 address: ReportedText.address($0.address), isUnreached: $0.unreached == true,
-                isUnanswered: $0.unanswered == true, isLimit: $0.isLimit, isUnserved: $0.unserved == true,
+                isUnanswered: $0.unanswered == true, isElsewhere: $0.elsewhere == true, isLimit: $0.isLimit,
+                isUnserved: $0.unserved == true,
                 random: random)
         }
     }

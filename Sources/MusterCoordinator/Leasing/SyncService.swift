@@ -102,10 +102,13 @@ struct SyncService: Sendable {
         }
         // A superseded sync is about an earlier page, and a session that is to leave looks at nothing.
         let isAsked = renewed.isNewest && !renewed.isDraining
-        let page = try await isAsked ? checks.page(for: session, report: request.check) : nil
+        let page =
+            try await isAsked
+            ? checks.page(for: session, reaching: request.sinks.map(\.name), report: request.check) : nil
         var shares = try await settle(session, request)
         var leases: [GrantedLease] = []
-        let asks = request.room > 0 || request.ahead ?? 0 > 0 || request.waitMilliseconds > 0
+        let spare = request.spare ?? false
+        let asks = request.room > 0 || request.ahead ?? 0 > 0 || spare || request.waitMilliseconds > 0
         if renewed.isNewest, !renewed.isDraining, asks {
             // Reports are answered at once; only a sync that has nothing to say waits for work.
             var wait: Duration =
@@ -122,7 +125,7 @@ struct SyncService: Sendable {
             leases = try await dispatcher.claim(
                 session: session, sequence: request.sequence,
                 room: Int32(clamping: min(request.room, Limits.leasesPerSync)),
-                ahead: Int32(clamping: min(request.ahead ?? 0, Limits.leasesPerSync)), wait: wait)
+                ahead: Int32(clamping: min(request.ahead ?? 0, Limits.leasesPerSync)), spare: spare, wait: wait)
         }
         // The granted leases may draw from budgets that the session had no share of before.
         if leases.contains(where: \.isLimited) { shares = try await store.budgetShares(of: session) }

@@ -20,7 +20,9 @@ extension Decoder {
         keyedBy type: Key.Type
     ) throws -> KeyedDecodingContainer<Key> {
         let known = Set(Key.allCases.map(\.stringValue))
-        for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
+        // The keys come in no order: of several unknown fields the same one is named each time.
+        let unknown = try container(keyedBy: AnyKey.self).allKeys.filter { !known.contains($0.stringValue) }
+        if let key = unknown.min(by: { $0.stringValue < $1.stringValue }) {
             let fields = known.sorted().joined(separator: ", ")
             throw DecodingError.dataCorrupted(
                 DecodingError.Context(

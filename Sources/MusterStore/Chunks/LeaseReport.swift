@@ -141,6 +141,8 @@ public enum LeaseReport {
         public let isUnreached: Bool
         /// Whether the connection ended before an answer, and the worker fetches nothing else from the origin.
         public let isUnanswered: Bool
+        /// Whether another origin answered, to which redirects led.
+        public let isElsewhere: Bool
         /// Whether the worker saw that a possible limit is one (`true`) or is none (`false`); `nil` if it is not known.
         public let isLimit: Bool?
         /// Whether the origin serves the worker nothing.
@@ -152,7 +154,8 @@ public enum LeaseReport {
         public init(
             progress: Progress, kind: FailureKind, detail: String, source: Int32? = nil, retryAfter: Int64? = nil,
             status: Int32? = nil, requestID: String? = nil, address: String? = nil, isUnreached: Bool = false,
-            isUnanswered: Bool = false, isLimit: Bool? = nil, isUnserved: Bool = false, random: Double = 0
+            isUnanswered: Bool = false, isElsewhere: Bool = false, isLimit: Bool? = nil, isUnserved: Bool = false,
+            random: Double = 0
         ) {
             self.progress = progress
             self.kind = kind
@@ -164,6 +167,7 @@ public enum LeaseReport {
             self.address = address
             self.isUnreached = isUnreached
             self.isUnanswered = isUnanswered
+            self.isElsewhere = isElsewhere
             self.isLimit = isLimit
             self.isUnserved = isUnserved
             self.random = random

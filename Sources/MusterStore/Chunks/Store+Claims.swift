@@ -11,13 +11,16 @@ public struct ClaimRequest: Sendable, Hashable {
     public let room: Int32
     /// The number of further leases that it takes, to wait in its lanes.
     public let ahead: Int32
+    /// Whether it takes one lease more, for a group that has no connection. Only a session without room has one (I19).
+    public let spare: Bool
 
     /// A request.
-    public init(session: SessionID, sequence: Int64, room: Int32, ahead: Int32 = 0) {
+    public init(session: SessionID, sequence: Int64, room: Int32, ahead: Int32 = 0, spare: Bool = false) {
         self.session = session
         self.sequence = sequence
         self.room = room
         self.ahead = ahead
+        self.spare = spare
     }
 }
 
@@ -33,7 +36,7 @@ extension Store {
             FROM (
                 SELECT array_agg(s.chunk_id) AS chunks, array_agg(s.chunk_id) FILTER (WHERE s.is_limited) AS limited
                 FROM share_leases(\(requests.map(\.session)), \(requests.map(\.sequence)), \(requests.map(\.room)),
-                    \(requests.map(\.ahead)), \(policy.row)) AS s
+                    \(requests.map(\.ahead)), \(requests.map(\.spare)), \(policy.row)) AS s
             ) AS shared
             CROSS JOIN LATERAL granted_leases(shared.chunks, coalesce(shared.limited, '{}')) AS g
             WHERE shared.chunks IS NOT NULL

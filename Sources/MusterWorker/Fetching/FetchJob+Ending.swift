@@ -101,6 +101,7 @@ extension FetchJob {
         failure.unserved = plan.arrival.isUnserved ? true : nil
         // Not for a body that broke off: the texts of such failures are compared word for word.
         if let there = plan.answer?.redirectedTo, there != origin, failure.status ?? 0 >= 300 {
+            failure.elsewhere = true
             failure.detail += ", redirected to \(there)"
         }
         // The first source is the usual one and is not named.

@@ -29,8 +29,10 @@ struct HeldLease: Sendable {
     /// Where its chunk ends; `nil` where only the stream can tell.
     var end: Int64?
     var phase: LeasePhase
-    /// When its job was started.
+    /// When its job was started; `nil` if its duration says nothing about other leases.
     var startedAt: Int64?
+    /// When its job was started.
+    var takesSlotSince: Int64?
 }
 
 /// Every lease of the process, with the counts that decide about room. Only this table changes phases.
@@ -82,6 +84,16 @@ struct LeaseTable: Sendable {
     var startable: Int {
         let waiting = lanes.values.reduce(0) { $0 + $1.queued }
         return lanes.values.count { $0.occupying == 0 && $0.queued > 0 } + counts.queued - waiting
+    }
+
+    /// How many slots have been taken since a moment by the same job.
+    func slotsTaken(since moment: Int64) -> Int {
+        leases.values.count { lease in
+            switch lease.phase {
+            case .running, .releasing, .aborting: lease.takesSlotSince.map { $0 <= moment } ?? false
+            case .queued, .finishing, .ended: false
+            }
+        }
     }
 
     /// How many lanes have something to transfer.
@@ -152,6 +164,7 @@ struct LeaseTable: Sendable {
         guard let next, case .queued(let document, _)? = leases[queue[next]]?.phase else { return nil }
         move(document.name, to: .running)
         leases[document.name]?.startedAt = now
+        leases[document.name]?.takesSlotSince = now
         return document
     }
 

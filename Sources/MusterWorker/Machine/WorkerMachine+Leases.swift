@@ -8,6 +8,14 @@ extension WorkerMachine {
         return max(0, min(freeSlots - leases.startable, bound))
     }
 
+    /// Whether the worker begins one more transfer than it has slots: all are taken, and three of four by transfers that last long, which may be those of
+    /// one group (adr/0051).
+    func takesSpare(_ now: Int64) -> Bool {
+        guard takesWork, bound > 0, leases.counts.occupying == configuration.slots else { return false }
+        let taken = leases.slotsTaken(since: now - configuration.sparePatience.wholeNanoseconds)
+        return 4 * taken >= 3 * configuration.slots
+    }
+
     /// How many more transfers may begin. A lease that is being made durable or put in place takes no slot, but holds a
     /// file open.
     private var freeSlots: Int {
@@ -58,7 +66,9 @@ extension WorkerMachine {
         guard case .open(let open) = session, !open.isSuspended, course == .working else { return }
         // Not the machine itself: a closure that has a copy of it makes every change copy the table of leases.
         let shares = shares
-        while freeSlots > 0, let lease = leases.startNext(now, where: { Self.isPayable($0, shares) }) {
+        while freeSlots > 0 || leases.counts.queued > 0 && takesSpare(now),
+            let lease = leases.startNext(now, where: { Self.isPayable($0, shares) })
+        {
             effects.append(.start(lease, seat: leases.seat(of: lease.name)))
         }
     }
@@ -144,7 +154,7 @@ extension WorkerMachine {
     /// Gives back the queued leases of an origin that refuses because of too much at once: they wait as long as the coordinator decides.
     private mutating func heedLimit(_ failure: Report.Failure, of lease: HeldLease, _ now: Int64) {
         guard
-            failure.retryAfter != nil || failure.isLimit == true
+            failure.retryAfter != nil && failure.elsewhere != true || failure.isLimit == true
                 || failure.kind.limitSignal(status: failure.status) == .certain,
             let origin = lease.origin
         else {

@@ -78,6 +78,7 @@ extension WorkerMachine {
                     held: leases.names,
                     room: room,
                     ahead: ahead > 0 ? ahead : nil,
+                    spare: takesSpare(now) ? true : nil,
                     waitMilliseconds: wait.milliseconds,
                     sinks: sinks.map(\.status),
                     receivedBytes: sync.receivedBytes,

@@ -146,6 +146,21 @@ import Testing
         }
     }
 
+    /// Other files of the origin that redirects are served by itself.
+    @Test func retryAfterOfAnOriginBehindARedirectIsForOneFile() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(9, size: 10))
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim().first)
+            try await worker.refuse(lease, 503, retryAfter: 100, isElsewhere: true)
+            #expect(try await fixture.origins().allSatisfy { $0.rest == nil })
+            let others = try await worker.claim(8)
+            #expect(!others.isEmpty && others.allSatisfy { $0.task != lease.task })
+            #expect(try #require(try await fixture.waits().first) > 20)
+            try await fixture.check()
+        }
+    }
+
     @Test func anOriginWithALongRetryAfterIsProbedByOneLane() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(9, size: 10))

@@ -74,7 +74,7 @@ import Testing
                 claims.append(
                     """
                     SELECT count(*) FROM (SELECT array_agg(s.chunk_id) AS chunks, array_agg(s.chunk_id) FILTER (WHERE s.is_limited) AS limited \
-                    FROM share_leases(ARRAY[\(worker.session)::bigint], ARRAY[\(worker.sequence)::bigint], ARRAY[\(batch)], ARRAY[0], \
+                    FROM share_leases(ARRAY[\(worker.session)::bigint], ARRAY[\(worker.sequence)::bigint], ARRAY[\(batch)], ARRAY[0], ARRAY[false], \
                     ROW(NULL, \(policy.connectionsPerOrigin), \(policy.leasesPerSession), NULL, NULL, NULL, NULL, NULL, NULL, NULL)::policy) \
                     AS s) AS shared \
                     CROSS JOIN LATERAL granted_leases(shared.chunks, coalesce(shared.limited, '{}')) AS g;

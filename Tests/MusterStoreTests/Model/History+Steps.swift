@@ -97,11 +97,12 @@ extension History {
         for session in sessions.suffix(4) where requests.isEmpty || chance(40) {
             try await sync(session)
             let isOld = chance(10)
+            let isFull = chance(10)
             requests.append(
                 ClaimRequest(
                     session: session, sequence: (model.sessions[session]?.sequence ?? 1) - (isOld ? 1 : 0),
-                    room: Int32.random(in: 1...5, using: &random),
-                    ahead: chance(50) ? Int32.random(in: 1...6, using: &random) : 0))
+                    room: isFull ? 0 : Int32.random(in: 1...5, using: &random),
+                    ahead: chance(50) ? Int32.random(in: 1...6, using: &random) : 0, spare: isFull))
         }
         log("claim \(requests.map { "\($0.room) by \($0.session) in \($0.sequence)" })")
         let leases = try await store.claim(requests)

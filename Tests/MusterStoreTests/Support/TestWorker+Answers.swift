@@ -17,7 +17,7 @@ extension TestWorker {
     /// Reports that the origin refused with a status.
     func refuse(
         _ lease: GrantedLease, _ status: Int, at offset: Int64? = nil, retryAfter: Int64? = nil, isLimit: Bool? = nil,
-        isUnserved: Bool = false,
+        isUnserved: Bool = false, isElsewhere: Bool = false,
         random: Double = 0.5
     ) async throws {
         try await store.report(
@@ -28,7 +28,7 @@ extension TestWorker {
                         durable: DurablePrefix(offset: offset ?? lease.start, crc: 7)),
                     kind: .status(status), detail: "status \(status)", source: lease.source, retryAfter: retryAfter,
                     status: Int32(status), requestID: "request-\(lease.name.epoch.rawValue)", address: "192.0.2.1",
-                    isLimit: isLimit, isUnserved: isUnserved, random: random)
+                    isElsewhere: isElsewhere, isLimit: isLimit, isUnserved: isUnserved, random: random)
             ])
     }
 

@@ -29,9 +29,11 @@ struct TestWorker: Sendable {
     }
 
     /// Syncs and asks for work.
-    mutating func claim(_ room: Int32 = 1, ahead: Int32 = 0, parked: [String] = []) async throws -> [GrantedLease] {
-        try await sync(parked: parked)
-        return try await claimAgain(room, ahead: ahead)
+    mutating func claim(
+        _ room: Int32 = 1, ahead: Int32 = 0, spare: Bool = false, parked: [String] = [], isFull: Bool = false
+    ) async throws -> [GrantedLease] {
+        try await sync(parked: parked, isFull: isFull)
+        return try await claimAgain(room, ahead: ahead, spare: spare)
     }
 
     /// Reports that the worker has stopped all writes except those of the leases it still holds, and releases the purges that waited for that.
@@ -41,8 +43,10 @@ struct TestWorker: Sendable {
     }
 
     /// Asks for work with the newest sync.
-    func claimAgain(_ room: Int32 = 1, ahead: Int32 = 0) async throws -> [GrantedLease] {
-        try await store.claim([ClaimRequest(session: session, sequence: sequence, room: room, ahead: ahead)])
+    func claimAgain(_ room: Int32 = 1, ahead: Int32 = 0, spare: Bool = false) async throws -> [GrantedLease] {
+        try await store.claim([
+            ClaimRequest(session: session, sequence: sequence, room: room, ahead: ahead, spare: spare)
+        ])
     }
 
     /// Returns whether the session still holds the lease.

@@ -249,7 +249,8 @@ CREATE TYPE claim AS (
     mixes       boolean,                                     -- whether some of its tasks may be fetched from any of their sources
     room        integer,                                     -- leases that it may still be granted in this turn
     allowance   double precision,                            -- bytes that it may still be granted in this turn; NULL: any
-    repeats     boolean                                      -- whether it has chunks that wait for another task's file since this turn
+    repeats     boolean,                                     -- whether it has chunks that wait for another task's file since this turn
+    spare       text                                         -- what slots to spare are for: trials, newcomers (`grant_spare`); NULL: other slots
 );
 
 -- The limits that a coordinator passes to the functions: `Store.Policy`.
@@ -288,6 +289,7 @@ CREATE TYPE failure AS (
     max_attempts integer,                                    -- as in the policy, or what applies to the kind instead
     unreached_attempts integer,                              -- the same if no peer was reached and the origin has not served lately; NULL: one was reached
     is_unanswered boolean,                                   -- whether the connection ended before an answer, while its worker fetched nothing else there
+    is_elsewhere boolean,                                    -- whether another origin answered, to which redirects led
     maximum_ms   bigint,                                     -- the longest backoff
     policy       policy,                                     -- the coordinator's limits
     sources      integer                                     -- number of sources that the chunk's tries go round

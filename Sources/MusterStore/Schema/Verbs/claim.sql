@@ -1,11 +1,11 @@
 -- Grants leases (I1, I2, I5).
 --
--- One call serves many sessions at once, each with its newest sync, the lanes that it may open (p_rooms), and how many leases it takes beyond these
--- (p_ahead). For each sink it takes every lock first and reads counts in later statements, whose snapshots are newer than the locks: a statement that
+-- One call serves many sessions at once, each with its newest sync, the lanes that it may open (p_rooms), how many leases it takes beyond these
+-- (p_ahead), and whether it takes one for a group without a connection (p_spare, adr/0051). For each sink it takes every lock first and reads counts in later statements, whose snapshots are newer than the locks: a statement that
 -- locks and counts at once grants beyond a cap (I5). Returns the chunks that are leased; `is_limited` marks those that a byte budget bounds. `c` is the
 -- claim in progress (type `claim`, Tables/0002_leasing.sql): `slots` are leases that may be granted, `openings` lanes that may be opened. Which group
 -- goes first is decided in sharing.sql, which mirror in mirrors.sql.
-CREATE FUNCTION share_leases(p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_ahead integer[], p_policy policy)
+CREATE FUNCTION share_leases(p_sessions bigint[], p_sequences bigint[], p_rooms integer[], p_ahead integer[], p_spare boolean[], p_policy policy)
 RETURNS TABLE (chunk_id bigint, is_limited boolean)
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_column
@@ -14,6 +14,7 @@ DECLARE
     v_ids bigint[];                     -- the sessions that may be granted anything, and how many leases and lanes each
     v_rooms integer[];
     v_lanes integer[];
+    v_spare bigint[];                   -- the sessions that have one slot more for a group without a connection
     v_sink text;
     v_full bigint[];                    -- the sessions in which this sink is full
 BEGIN
@@ -22,9 +23,9 @@ BEGIN
     SELECT array_agg(s.id ORDER BY s.id),
         array_agg(least(r.room + r.ahead, p_policy.session_cap - (SELECT count(*) FROM leases l WHERE l.session_id = s.id))::integer
             ORDER BY s.id),
-        array_agg(r.room ORDER BY s.id)
-    INTO v_ids, v_rooms, v_lanes
-    FROM unnest(p_sessions, p_sequences, p_rooms, p_ahead) AS r (session_id, sequence, room, ahead)
+        array_agg(r.room ORDER BY s.id), array_agg(s.id ORDER BY s.id) FILTER (WHERE r.spare AND r.room = 0)
+    INTO v_ids, v_rooms, v_lanes, v_spare
+    FROM unnest(p_sessions, p_sequences, p_rooms, p_ahead, p_spare) AS r (session_id, sequence, room, ahead, spare)
     JOIN sessions s ON s.id = r.session_id
     WHERE s.sequence = r.sequence AND NOT s.draining AND s.expires_at > statement_timestamp();
 
@@ -55,6 +56,9 @@ BEGIN
             c.openings := ARRAY(SELECT id FROM unnest(c.openings) WITH ORDINALITY AS u (id, n) WHERE id <> ALL (v_full) ORDER BY n);
         END IF;
         c := grant_to_groups(c);
+        IF v_spare IS NOT NULL THEN
+            c := grant_spare(c, v_spare);
+        END IF;
     END LOOP;
     RETURN QUERY SELECT g.id, g.id = ANY (c.limited) FROM unnest(c.granted) AS g (id);
 END
@@ -125,7 +129,9 @@ DECLARE
     v_groups bigint[];
 BEGIN
     FOR g IN
-        SELECT * FROM groups u WHERE u.sink = c.sink AND u.state IN ('open', 'sealed') AND (u.finalizing > 0 OR group_may_run(u))
+        SELECT * FROM groups u
+        WHERE u.sink = c.sink AND u.state IN ('open', 'sealed') AND (u.finalizing > 0 OR group_may_run(u))
+            AND (c.spare IS NULL OR may_take(u, c.spare))
         ORDER BY u.priority DESC, u.served, u.id
     LOOP
         v_origins := ARRAY(SELECT ready_origins(g.id));

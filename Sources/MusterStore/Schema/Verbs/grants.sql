@@ -82,6 +82,7 @@ BEGIN
             FROM ready_chunks k
             -- A chunk of another sink would come back from every worker that does not reach that sink, and be granted again at once.
             WHERE k.group_id = c.group_id AND k.origin_id = p_origin AND k.status = 'ready' AND k.sink = c.sink
+                AND (c.spare IS DISTINCT FROM 'trials' OR k.kind = 'trial')
             ORDER BY k.rank, k.id LIMIT p_want FOR UPDATE SKIP LOCKED
         ) AS r
     ) AS p

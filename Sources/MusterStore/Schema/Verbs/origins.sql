@@ -14,11 +14,11 @@ $$;
 
 -- An origin says when to come back: the whole fleet leaves it alone until then, for an hour at the most (row 25). After ten seconds one lane at a
 -- time tries it, since the origin may have meant one file. If it serves more than eight requests for each one that it refuses, it certainly means one
--- file, and only the refused chunk waits. The caller has locked the origin.
+-- file, and only the refused chunk waits. So it does if another origin says so, to which redirects led. The caller has locked the origin.
 CREATE FUNCTION heed_retry_after(p_origin bigint, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF f.retry_after IS NULL THEN RETURN; END IF;
+    IF f.retry_after IS NULL OR f.is_elsewhere THEN RETURN; END IF;
     UPDATE origins o
     SET not_before = greatest(o.not_before,
             statement_timestamp() + least(3600, f.retry_after) * interval '1 s' * (1 + f.random / 10)),

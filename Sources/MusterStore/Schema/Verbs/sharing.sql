@@ -136,3 +136,35 @@ BEGIN
     WHERE has_id(g.id, n.group_id) AND n.charge <> 0;
 END
 $$;
+
+-- Leases one chunk to each session that has a slot to spare, and has been granted nothing: all its slots are taken by transfers that last long, which
+-- may not be given up (I19). Trials come first: they take a moment, and once an origin has served a file twice, its transfers give way to others. Then
+-- groups that have no connection get one.
+CREATE FUNCTION grant_spare(c claim, p_sessions bigint[]) RETURNS claim
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_for text;
+BEGIN
+    FOREACH v_for IN ARRAY ARRAY['trials', 'newcomers'] LOOP
+        c.spare := v_for;
+        c.slots := ARRAY(
+            SELECT s.id FROM sessions s
+            WHERE s.id = ANY (p_sessions) AND c.sink = ANY (s.sinks) AND c.sink <> ALL (s.parked) AND c.sink <> ALL (s.full_sinks) AND NOT EXISTS (
+                SELECT 1 FROM leases l WHERE l.session_id = s.id AND l.chunk_id = ANY (c.granted))
+            ORDER BY s.id);
+        c.openings := c.slots;
+        c := grant_to_groups(c);
+    END LOOP;
+    c.spare := NULL;
+    RETURN c;
+END
+$$;
+
+-- Whether a group may take slots of a claim: any group may, but slots to spare are for those with a trial, or without a connection.
+CREATE FUNCTION may_take(g groups, p_spare text) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT CASE p_spare
+        WHEN 'trials' THEN EXISTS (SELECT 1 FROM ready_chunks r WHERE r.group_id = g.id AND r.status = 'ready' AND r.kind = 'trial')
+        WHEN 'newcomers' THEN NOT EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.lane > 0)
+        ELSE true END
+$$;
