@@ -124,14 +124,19 @@ extension EndToEnd {
             }
         }
 
+        /// A command whose check waits for a worker. The sink is known by its directory; no worker is left that reaches it.
+        private static func waitingCheck(_ fleet: Fleet) async throws -> TestProcess {
+            let worker = try await fleet.startWorker("a")
+            try worker.signal(SIGTERM)
+            _ = try await worker.waitForExit()
+            let command = try await TestProcess.muster(["fsck", "--sink", "default", "--server", fleet.servers])
+            try await command.waitForLine(containing: "no live worker reaches the sink default", in: .standardError)
+            return command
+        }
+
         @Test func aCheckThatIsStoppedEnds() async throws {
             try await Fleet.run { fleet in
-                let worker = try await fleet.startWorker("a")
-                try worker.signal(SIGTERM)
-                _ = try await worker.waitForExit()
-                // The sink is known by its directory; no worker is left that reaches it.
-                let command = try await TestProcess.muster(["fsck", "--sink", "default", "--server", fleet.servers])
-                try await command.waitForLine(containing: "no live worker reaches the sink default", in: .standardError)
+                let command = try await Self.waitingCheck(fleet)
                 try command.signal(SIGINT)
                 #expect(try await command.waitForExit() == .exited(130))
                 try await fleet.startWorker("b")
@@ -142,11 +147,7 @@ extension EndToEnd {
         /// The command ends although the coordinator is silent. Another command names the check that is left, and stops it.
         @Test func aCommandThatCanNotStopItsCheckEndsAndAnotherOneStopsIt() async throws {
             try await Fleet.run { fleet in
-                let worker = try await fleet.startWorker("a")
-                try worker.signal(SIGTERM)
-                _ = try await worker.waitForExit()
-                let command = try await TestProcess.muster(["fsck", "--sink", "default", "--server", fleet.servers])
-                try await command.waitForLine(containing: "no live worker reaches the sink default", in: .standardError)
+                let command = try await Self.waitingCheck(fleet)
                 let coordinators = await fleet.coordinators
                 let coordinator = try #require(coordinators.first).process
                 try coordinator.signal(SIGSTOP)

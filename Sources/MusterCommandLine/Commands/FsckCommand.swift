@@ -118,7 +118,7 @@ struct FsckCommand: ClientCommand {
                 continue
             }
             context.console.remark(
-                "waiting for \(TextWidth.escaped(group)), which fetches its lost files again; Ctrl-C leaves it to it")
+                "waiting for \(TextWidth.escaped(group)), which fetches its lost files again, also after Ctrl-C")
             let end = try await Interruption.watched {
                 try await context.watcher(client, group: group).untilTerminal(deadline: nil)
             }
