@@ -60,8 +60,8 @@ for target in Core API Curl Postgres Store Coordinator Worker CommandLine; do
 done
 # With this a history that fails is repeated exactly by its seed.
 export SWIFT_DETERMINISTIC_HASHING=1
-# 10,000 histories by five processes: what a killed worker of a history has left is freed with its process. The seeds are fixed until what
-# six of 10,000 other histories have found is mended (docs/invariants.md, "Not kept yet").
+# 10,000 histories by five processes: what a killed worker of a history has left is freed with its process. The seeds are fixed, so that a change fails
+# for what it changes; other seeds look for what nobody knows yet (docs/CONTRIBUTING.md).
 export MUSTER_SIMULATION_HISTORIES=2000
 for MUSTER_TEST_SEED in 1 2 3 4 5; do
     export MUSTER_TEST_SEED

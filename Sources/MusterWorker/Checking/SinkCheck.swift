@@ -65,7 +65,9 @@ struct SinkCheck {
             for part in order.parts ?? [] {
                 guard mayTake(Limits.checkLook.bytes) else { return false }
                 let name = PartName(part.task, version: part.version)
-                let size = try parts.status(of: name.string)?.size
+                let fenced = try parts.status(of: name.fenced.string)?.size
+                let unfenced = try parts.status(of: name.string)?.size
+                let size = fenced ?? unfenced
                 let isNews = part.bytes.map { size ?? -1 < $0 } ?? (size != nil)
                 if isNews { seen.append(SeenPart(task: part.task, version: part.version, size: size)) }
                 report.looked += 1

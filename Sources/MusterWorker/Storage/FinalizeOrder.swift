@@ -68,7 +68,7 @@ struct FinalizeOrder: Hashable, Sendable {
     }
 
     /// The part's name.
-    var part: PartName { PartName(task, version: version) }
+    var part: PartName { PartName(task, version: version, isFenced: fenced) }
     /// The fresh inode's name.
     var copy: CandidateName { .own("\(epoch).copy") }
 }

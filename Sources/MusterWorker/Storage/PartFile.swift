@@ -6,10 +6,8 @@ import Synchronization
 ///
 /// Chunks of the same file share it. Every call blocks on the file system.
 final class PartFile: Sendable {
-    /// The task.
-    let task: TaskID
-    /// The content version that its bytes belong to.
-    let version: Int32
+    /// Its name among the parts when it was opened here.
+    let name: PartName
     /// Which file it is.
     let identity: FileIdentity
 
@@ -43,15 +41,13 @@ final class PartFile: Sendable {
 
     /// Takes over an open part; only the sink makes these.
     init(
-        task: TaskID,
-        version: Int32,
+        _ name: PartName,
         descriptor: Descriptor,
         identity: FileIdentity,
         place: Place,
         sink: SinkDirectory
     ) {
-        self.task = task
-        self.version = version
+        self.name = name
         self.descriptor = descriptor
         self.identity = identity
         self.place = Mutex(place)
@@ -61,9 +57,6 @@ final class PartFile: Sendable {
     deinit {
         sink.registry.forget(name)
     }
-
-    /// Its name among the parts.
-    var name: PartName { PartName(task, version: version) }
 
     /// Whether it is in the session's own directory.
     var isOwn: Bool {
@@ -255,13 +248,15 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Whether the part's name still leads to this file, and the file has at least `size` bytes.
+    /// Whether the part's name, or its fenced name, still leads to this file, and the file has at least `size` bytes.
     func stillNamed(size: Int64) throws(StorageError) -> Bool {
         do {
-            guard case .parts(let parts) = place.withLock({ $0 }), let status = try parts.status(of: name.string) else {
-                return false
+            guard case .parts(let parts) = place.withLock({ $0 }) else { return false }
+            for name in [name.string, name.isFenced ? name.unfenced.string : name.fenced.string] {
+                guard let status = try parts.status(of: name), status.identity == identity else { continue }
+                return status.size >= size
             }
-            return status.identity == identity && status.size >= size
+            return false
         } catch {
             throw error.inSink("looking at \(name.string)")
         }

@@ -145,7 +145,7 @@ extension Placement {
             part.leave()
             fresh = nil
         }
-        unstage()
+        try dropStaged(order)
         try dropRemains(of: order, isPartMoved: isMoved && candidate.isPart)
         // With `replace`, a zombie that was stopped directly before its rename may have put the part over the copy. It
         // can't do so any more, since the part has no name now; so one check is enough (I8).
@@ -175,6 +175,20 @@ extension Placement {
             throw own.cause(of: error)
         }
         staged = name
+    }
+
+    /// Deletes a part that is not needed any more, since the file stands already.
+    private mutating func dropStaged(_ order: FinalizeOrder) throws(StorageError) {
+        guard let name = staged else { return }
+        do {
+            _ = try own.remove(name.string)
+        } catch {
+            throw error.inSink("deleting what is left of task \(order.task)")
+        }
+        staged = nil
+        // A loss of power must bring it back neither here nor among the parts.
+        touchOwn()
+        touchParts()
     }
 
     /// Gives back a part that was not put in place.
@@ -230,6 +244,8 @@ extension Placement {
             }
             _ = try own.remove(name.string)
             staged = nil
+            // Otherwise a loss of power brings the replaced file back under the part's name, and no task deletes it.
+            touchOwn()
         } catch {
             switch error.number {
             case EEXIST, ENOENT: throw taken(spot.path, "it keeps changing")

@@ -105,6 +105,11 @@ struct Placement {
         touched.append(contentsOf: place.chain)
     }
 
+    /// Notes that deletions from the session's own directory have to become durable.
+    mutating func touchOwn() {
+        touched.append(own)
+    }
+
     /// Notes that deletions from the parts have to become durable.
     mutating func touchParts() {
         touched.append(parts)
@@ -129,8 +134,7 @@ struct Placement {
             if let fresh {
                 return OpenPart(descriptor: fresh.part.descriptor, status: try fresh.part.descriptor.status())
             }
-            let (descriptor, status) = try parts.file(order.part.string, creation: .never)
-            return OpenPart(descriptor: descriptor, status: status)
+            return try openAmongParts(order)
         } catch {
             switch error.number {
             case ENOENT: return try reclaim(order)
@@ -141,13 +145,20 @@ struct Placement {
         }
     }
 
+    private func openAmongParts(_ order: FinalizeOrder) throws(SystemError) -> OpenPart {
+        try sink.moveToFencedName(order.part)
+        let (descriptor, status) = try parts.file(order.part.string, creation: .never)
+        return OpenPart(descriptor: descriptor, status: status)
+    }
+
     /// Opens a part that could not be handed back when an earlier try ended; `nil` if there is none.
     private func reclaim(_ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
         do {
-            guard try own.status(of: order.part.string) != nil else { return nil }
-            try own.handBack(order.part.string, to: parts)
-            let (descriptor, status) = try parts.file(order.part.string, creation: .never)
-            return OpenPart(descriptor: descriptor, status: status)
+            // It was staged before a lease was lost: afterwards, files are copied.
+            let staged = order.part.unfenced.string
+            guard try own.status(of: staged) != nil else { return nil }
+            try own.handBack(staged, to: parts)
+            return try openAmongParts(order)
         } catch {
             throw error.inSink("opening \(order.part.string)")
         }

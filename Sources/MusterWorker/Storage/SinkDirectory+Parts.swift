@@ -12,11 +12,15 @@ extension SinkDirectory {
     ///
     /// - Parameter isAlone: whether no other session can be at work on the content version. A new part then stays in the
     ///   session's own directory until it is shared, or is put in place from there.
-    func part(task: TaskID, version: Int32, isAlone: Bool = false) throws(StorageError) -> PartFile {
-        let key = PartName(task, version: version)
+    /// - Parameter isFenced: whether a lease on the content version was lost: whatever had it can't put the part in place from now on.
+    func part(
+        task: TaskID, version: Int32, isAlone: Bool = false, isFenced: Bool = false
+    ) throws(StorageError) -> PartFile {
+        let key = PartName(task, version: version, isFenced: isFenced)
         if let part = registry.open(key) {
             do {
                 try part.share()
+                try fence(key)
                 return part
             } catch {
                 guard part.isUseless else { throw error }
@@ -51,6 +55,7 @@ extension SinkDirectory {
         for _ in 0..<4 {
             let parts = parts
             do {
+                try moveToFencedName(name)
                 return part(name, try parts.file(name.string, creation: .neverForWriting), at: .parts(parts))
             } catch {
                 guard error.number == ENOENT else { throw error }
@@ -69,6 +74,35 @@ extension SinkDirectory {
         throw SystemError(ENOENT)
     }
 
+    /// Gives a part the name that it has once a lease was lost, if `name` is one. A worker that had such a lease finds no part to put in place
+    /// under the old name, while its successors write to it (I8, adr/0052).
+    func fence(_ name: PartName) throws(StorageError) {
+        do {
+            try moveToFencedName(name)
+        } catch {
+            throw error.inSink("renaming \(name.unfenced.string) in \(path)")
+        }
+    }
+
+    func moveToFencedName(_ name: PartName) throws(SystemError) {
+        guard name.isFenced else { return }
+        let (parts, unfenced) = (parts, name.unfenced.string)
+        do {
+            try parts.move(unfenced, to: name.string, in: parts, .exclusive)
+        } catch {
+            switch error.number {
+            // There is none, or another worker was faster. A part that a late worker has made since is its own.
+            case ENOENT, EEXIST: return
+            case EINVAL, ENOSYS, EOPNOTSUPP: break
+            default: throw error
+            }
+            guard try parts.status(of: unfenced) != nil, try parts.status(of: name.string) == nil else { return }
+            try parts.link(unfenced, to: name.string, in: parts)
+            // The late worker was faster: the file is its own.
+            if try !parts.remove(unfenced) { _ = try parts.remove(name.string) }
+        }
+    }
+
     private func make(_ name: PartName) throws(SystemError) -> PartFile {
         let own = own
         let fresh = "\(madeParts.add(1, ordering: .relaxed).newValue).new"
@@ -83,7 +117,7 @@ extension SinkDirectory {
         _ name: PartName, _ file: (descriptor: Descriptor, status: FileStatus), at place: PartFile.Place
     ) -> PartFile {
         PartFile(
-            task: name.task, version: name.version, descriptor: file.descriptor, identity: file.status.identity,
+            name, descriptor: file.descriptor, identity: file.status.identity,
             place: place, sink: self)
     }
 

@@ -46,7 +46,10 @@ extension StormPlay {
         return try text.split(separator: "\n").map { line in
             let words = line.split(separator: "|", omittingEmptySubsequences: false)
             guard words.count == 5, let durable = Int64(words[3]) else { throw Unexpected("no chunk: \(line)") }
-            let part = own.appending(String(words[0])).appending("parts").appending("\(words[1]).\(words[2]).part")
+            let parts = own.appending(String(words[0])).appending("parts")
+            let fenced = parts.appending("\(words[1]).\(words[2]).fenced.part")
+            let isFenced = FileManager.default.fileExists(atPath: fenced.string)
+            let part = isFenced ? fenced : parts.appending("\(words[1]).\(words[2]).part")
             return Rest(part: part, durable: durable, last: Int64(words[4]))
         }
     }

@@ -58,6 +58,8 @@ final class SimulatedDatabase: Sendable {
         /// Groups that a long transaction has locked.
         var locked: Set<String> = []
         var sizesToRemove: [TaskID: Int64] = [:]
+        /// Paths of tasks that were removed while another task was at work there: that one's file may stand there, so it is kept.
+        var kept: Set<String> = []
         var last: (task: Int64, chunk: Int64, epoch: Int64, session: Int64, ended: Int) = (0, 0, 0, 0, 0)
         var complaints: [String] = []
         /// The rule of the database that is broken.
@@ -152,12 +154,18 @@ extension SimulatedDatabase.State {
         model.say("group.succeeded", .init(group: name, key: ""), generation: group.generation)
     }
 
+    /// Whether a worker has a lease on another task with a path.
+    private func isBusy(_ path: String, but task: TaskID) -> Bool {
+        facts.contains { other, theirs in
+            guard other != task, theirs.path == path, !theirs.isRemoved, !theirs.state.isTerminal else { return false }
+            return model[theirs.place]?.chunks.contains { $0.lease != nil } ?? false
+        }
+    }
+
     private func hadPathLast(_ id: TaskID) -> Bool {
-        guard let mine = facts[id] else { return false }
+        guard let mine = facts[id], !isBusy(mine.path, but: id) else { return false }
         for (other, theirs) in facts where other != id && theirs.path == mine.path && !theirs.isRemoved {
             if theirs.state == .succeeded, mine.ended > 0, (theirs.ended, other) > (mine.ended, id) { return false }
-            let isLeased = model[theirs.place]?.chunks.contains { $0.lease != nil } ?? false
-            if !theirs.state.isTerminal, isLeased { return false }
             let isSame = theirs.state == .succeeded && theirs.size == mine.size && theirs.crc == mine.crc
             if sizesToRemove[id] != nil, isSame { return false }
         }
@@ -206,7 +214,9 @@ extension SimulatedDatabase.State {
     /// Removes tasks of a group with their files.
     mutating func remove(_ group: String, keys: [String]) {
         for (id, known) in facts where known.place.group == group && keys.contains(known.place.key) {
-            if known.state == .succeeded { sizesToRemove[id] = known.size }
+            guard known.state == .succeeded else { continue }
+            sizesToRemove[id] = known.size
+            if isBusy(known.path, but: id) { kept.insert(known.path) }
         }
         _ = model.remove(group, keys: keys, deletingFiles: true)
     }

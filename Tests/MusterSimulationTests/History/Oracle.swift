@@ -99,9 +99,9 @@ struct Oracle {
                     state.facts.values.filter { $0.state == .failed && !$0.isRemoved }.map(\.path)
                 })
         }
-        let shared = shared
+        let excused = shared.union(history.database.read { $0.kept })
         var problems = history.disk.files.filter {
-            !placed.contains($0) && !failed.contains($0) && !shared.contains($0)
+            !placed.contains($0) && !failed.contains($0) && !excused.contains($0)
         }
         .map { "I13: \($0) is left, and belongs to no task" }
         let live = history.database.read { state in

@@ -6,18 +6,18 @@ enum Shrinker {
     static func shrink(
         _ plan: Plan, _ run: (Plan) -> [String] = { SimulatedHistory($0).run() }
     ) -> (plan: Plan, problems: [String])? {
-        var problems = run(plan)
+        let problems = run(plan)
         guard !problems.isEmpty else { return nil }
         var shortest = plan
         var index = shortest.faults.count - 1
         while index >= 0 {
             var shorter = shortest
             shorter.faults.remove(at: index)
-            let left = run(shorter)
-            if !left.isEmpty { (shortest, problems) = (shorter, left) }
+            if !run(shorter).isEmpty { shortest = shorter }
             index -= 1
         }
-        return (shortest, problems)
+        // A trace ends with the short history.
+        return (shortest, shortest.faults.count == plan.faults.count ? problems : run(shortest))
     }
 
     /// What a test prints of a failure.

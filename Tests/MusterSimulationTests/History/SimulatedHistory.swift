@@ -4,6 +4,7 @@ import Synchronization
 
 @testable import MusterStore
 @testable import MusterStoreModel
+@testable import MusterWorker
 
 /// Workers, coordinators, a database, a network, a disk and origins that live through what a plan says, on one thread.
 final class SimulatedHistory: Sendable {
@@ -65,14 +66,17 @@ final class SimulatedHistory: Sendable {
         switch claim {
         case .durable(let task, let version, let offset, let path):
             // A part that only one session writes is in the directory of that session.
-            let part = "\(task).\(version).part"
-            let paths = disk.ownFiles.filter { $0.hasPrefix(".muster/\(installation)/") && $0.hasSuffix("/\(part)") }
+            let part = PartName(task, version: version)
+            let paths = disk.ownFiles.filter {
+                $0.hasPrefix(".muster/\(installation)/") && SimulatedDisk.isPart($0, part)
+            }
             let durable = (paths + [path]).compactMap { disk.durableContent(at: $0)?.count }.max() ?? 0
-            return durable < offset ? "I4: \(offset) bytes of \(part) are said to be durable, and \(durable) are" : nil
+            return durable < offset
+                ? "I4: \(offset) bytes of \(part.string) are said to be durable, and \(durable) are" : nil
         case .inPlace(let task, let version, let path, let size):
             let durable = disk.durableContent(at: path)
             guard Int64(durable?.count ?? -1) != size else {
-                disk.notePlaced(path, part: "\(task).\(version).part")
+                disk.notePlaced(path, part: PartName(task, version: version))
                 return nil
             }
             return

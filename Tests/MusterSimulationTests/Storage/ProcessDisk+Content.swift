@@ -22,6 +22,7 @@ extension ProcessDisk {
     func setAttribute(_ name: String, of descriptor: Int32, to value: [UInt8]) throws(SystemError) {
         try begin()
         let number = try node(descriptor)
+        trace("mark \(number): \(String(decoding: value, as: UTF8.self))")
         try call { state throws(SystemError) in
             guard !state.isReadOnly else { throw SystemError(EROFS) }
             state.nodes[number]?.attributes[name] = value

@@ -66,6 +66,7 @@ final class ProcessDisk: FileSystem {
             throw SystemError(EIO)
         case .stop(let milliseconds):
             process.noteStop()
+            trace("stopped for \(milliseconds) ms")
             process.simulation.runOthers(than: process, for: milliseconds)
             guard !process.isDead else { throw SystemError(EIO) }
             return false
@@ -259,6 +260,7 @@ final class ProcessDisk: FileSystem {
         let isShort = try begin()
         let number = try node(descriptor)
         let piece = Array(isShort ? bytes.prefix(1) : bytes[...])
+        trace("write \(piece.count) bytes at \(offset) of \(number)")
         return try call { state throws(SystemError) in
             guard !state.isReadOnly else { throw SystemError(EROFS) }
             // The content is not held here: it is written to in place.

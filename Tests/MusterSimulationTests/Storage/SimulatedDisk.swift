@@ -122,15 +122,20 @@ final class SimulatedDisk: Sendable {
 
     /// Notes that a task's file is said to be in place: nothing is written to it from now on (I8).
     ///
-    /// - Parameter part: the name of the part that the file is made of.
-    func notePlaced(_ path: String, part: String) {
+    /// - Parameter part: the part that the file is made of.
+    func notePlaced(_ path: String, part: PartName) {
         state.withLock { state in
             guard let placed = state.find(path, from: Self.root) else { return }
             state.placed[placed] = path
-            let parts = state.walk(Self.root, "").filter { $0.hasPrefix(".muster/") && $0.hasSuffix("/" + part) }
+            let parts = state.walk(Self.root, "").filter { $0.hasPrefix(".muster/") && Self.isPart($0, part) }
             state.outlived.formUnion(parts.compactMap { state.find($0, from: Self.root) })
             state.outlived.remove(placed)
         }
+    }
+
+    /// Whether a path leads to a part, with its fenced name or without.
+    static func isPart(_ path: String, _ part: PartName) -> Bool {
+        [part.fenced, part.unfenced].contains { path.hasSuffix("/" + $0.string) }
     }
 
     /// How often a writer that was too late wrote to a part that is no part of a file any more.

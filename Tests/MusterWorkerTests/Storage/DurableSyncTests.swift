@@ -33,7 +33,7 @@ import Testing
                             try await scratch.sync.makeDurable(part)
                             return nil
                         } catch {
-                            return part.task.rawValue
+                            return part.name.task.rawValue
                         }
                     }
                 }

@@ -151,7 +151,7 @@ import Testing
                 }
                 #expect(outcome == .stopped)
                 #expect(!scratch.exists("f"))
-                #expect(try scratch.partNames() == ["1.1.part"])
+                #expect(try scratch.partNames() == [(allowed == 0 ? order.part.unfenced : order.part).string])
             }
             Issue.record("it never ended")
         }
@@ -175,7 +175,7 @@ import Testing
             // A file that stands already, and stays as it is, needs no more trust.
             #expect(outcome == .stopped || isMoved && !fenced)
             #expect(scratch.inode("f") == inode)
-            #expect(try scratch.partNames() == (isMoved ? [] : ["1.1.part"]))
+            #expect(try scratch.partNames() == (isMoved ? [] : [order.part.string]))
         }
     }
 
