@@ -162,8 +162,9 @@ extension StoreModel {
         // A task that succeeded leaves only parts behind.
         guard task.state != .succeeded else { return }
         holdOutPurges(of: id)
+        let isPurged = purges.contains { $0.key.task == id }
         purges = purges.filter { $0.key.task != id }
-        if task.wasStarted { purge(id, version: task.version) }
+        if task.wasStarted || isPurged { purge(id, version: task.version) }
     }
 
     private func chosen(_ name: String, _ keys: [String]?, _ states: Set<TaskState>) -> [Place] {

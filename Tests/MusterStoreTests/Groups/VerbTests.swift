@@ -154,6 +154,26 @@ import Testing
         }
     }
 
+    /// What a failed task kept, and a cancel has deleted, is deleted also if the task is removed before that has happened (I13).
+    @Test(arguments: [false, true])
+    func removalKeepsTheDeletionThatACancelBegan(isUnderWay: Bool) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t1", size: 90), Wanted("other", size: 90)])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim(1).first)
+            try await worker.progress(lease, to: 30)
+            try await worker.fail(lease, .storage, at: 40)
+            _ = try await fixture.store.apply(.cancel, to: "g", keys: ["t1"])
+            try await worker.letGo()
+            let begun = isUnderWay ? try await worker.claim(9).filter { $0.kind == .purge } : []
+            #expect(begun.count == (isUnderWay ? 1 : 0))
+            _ = try await fixture.store.remove("g", keys: ["t1"], deletingFiles: false)
+            try await worker.letGo()
+            #expect(try await worker.claim(9).filter { $0.kind == .purge }.map(\.task) == [lease.task])
+            try await fixture.check()
+        }
+    }
+
     @Test func aReportedFailureIsNoLostLease() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)

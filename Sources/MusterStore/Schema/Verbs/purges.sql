@@ -5,8 +5,13 @@
 -- with a path and no size also deletes a file that a holder put in place without a report: its mark says which task it belongs to (adr/0014).
 CREATE FUNCTION drop_chunks(p_tasks bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_purged bigint[];  -- tasks that left something behind, though they count as not begun (drop_failed)
 BEGIN
     PERFORM lock_paths_of(p_tasks);
+    v_purged := ARRAY(
+        SELECT c.task_id FROM ready_chunks c WHERE c.task_id = ANY (p_tasks) AND c.kind = 'purge'
+        UNION SELECT l.task_id FROM leases l WHERE l.task_id = ANY (p_tasks) AND l.kind = 'purge');
     PERFORM hold_out(p_tasks, NULL);
     -- The holder of a purge that is replaced by a new one may be at work too.
     PERFORM hold_out_leases(array_agg(l.chunk_id), array_agg(l.epoch))
@@ -22,7 +27,8 @@ BEGIN
     INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status, remove_path)
     SELECT 'purge', t.id, 0, 0, t.sink, t.version, chunk_rank('purge', 0, false), purge_status(t.id),
         CASE WHEN had_path_last(t) THEN t.path END
-    FROM tasks t WHERE t.id = ANY (p_tasks) AND t.started_at IS NOT NULL AND t.state <> 'succeeded' ORDER BY t.id;
+    FROM tasks t
+    WHERE t.id = ANY (p_tasks) AND (t.started_at IS NOT NULL OR t.id = ANY (v_purged)) AND t.state <> 'succeeded' ORDER BY t.id;
 END
 $$;
 
