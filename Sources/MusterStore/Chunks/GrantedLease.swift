@@ -100,9 +100,8 @@ public struct GrantedLease: Sendable {
 }
 
 extension GrantedLease {
-    /// Reads a row of `granted_leases`. `lastAttempt` is the number of failures in a row, for each source, after which a
-    /// chunk is given up.
-    init(_ row: PostgresRow, lastAttempt: Int32) throws {
+    /// Reads a row of `granted_leases`.
+    init(_ row: PostgresRow, policy limits: Store.Policy) throws {
         session = try row.decode("session_id")
         lane = try row.decode("lane")
         name = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
@@ -138,8 +137,15 @@ extension GrantedLease {
         let attempts: Int32 = try row.decode("attempts")
         // Sources are tried in turn, so each source has its own last try.
         let sources: Int32 = try row.decode("sources")
-        let (tries, isUnbounded) = lastAttempt.multipliedReportingOverflow(by: sources)
-        isLastTry = !isUnbounded && attempts + sources >= tries
+        let (tries, isUnbounded) = limits.attempts.multipliedReportingOverflow(by: sources)
+        // A source that has brought bytes again and again, and never all, keeps the task in the end (`following_source`): this is the last turn of
+        // the others before. A source that is given up is not waited for.
+        let restarts: Int32 = try row.decode("restarts")
+        let isGone: Bool = try row.decode("is_measure_gone")
+        let isLastTurn =
+            !isPlanned && earlier?.source ?? source != source
+            && (isGone || sources > 1 && restarts + 1 >= limits.contentVersions)
+        isLastTry = !isUnbounded && attempts + sources >= tries || isLastTurn
         looks = try Self.looks(row, attempts: attempts, isLastTry: !isUnbounded && attempts + 1 >= tries)
         mayMoveOn = try row.decode("may_move_on")
         round = try row.decode("round")

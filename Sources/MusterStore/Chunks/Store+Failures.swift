@@ -67,7 +67,7 @@ extension Store {
         var leases: [GrantedLease] = []
         for row in rows {
             do {
-                leases.append(try GrantedLease(row, lastAttempt: policy.attempts))
+                leases.append(try GrantedLease(row, policy: policy))
             } catch {
                 let lease = LeaseName(chunk: try row.decode("chunk_id"), epoch: try row.decode("epoch"))
                 try await report(unreadable: lease, of: try row.decode("session_id"), detail: "\(error)")

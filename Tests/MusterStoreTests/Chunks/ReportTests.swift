@@ -201,6 +201,47 @@ import Testing
         }
     }
 
+    /// A source that always breaks off keeps the task in the end. Before that a mirror has a last try, at which smaller content of it is believed.
+    @Test func mirrorHasItsLastTryBeforeASourceThatBreaksOffKeepsTheTask() async throws {
+        var policy = StoreFixture.smallPolicy
+        policy.attempts = 8
+        try await StoreFixture.run(policy: policy) { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
+            var worker = try await fixture.makeWorker()
+            var turns: [Bool] = []
+            while turns.count < 100, turns.last != true, let lease = try await worker.claimWork().first {
+                if lease.source == 1 { turns.append(lease.isLastTry) }
+                if lease.source == 0, !lease.isPlanned {
+                    try await worker.learn(lease, size: 60_000, isSplittable: false, etag: "W/\"v\"")
+                }
+                try await worker.fail(lease, .network, at: lease.source == 0 ? 20_000 : nil, status: 200, random: 0)
+                try await fixture.passBackoffs()
+                try await fixture.check()
+            }
+            #expect(turns.last == true && turns.filter(\.self).count == 1, "\(turns)")
+        }
+    }
+
+    /// A source that is given up does not come back: its mirror is not measured by it until all tries are used up.
+    @Test func contentOfASourceThatIsGivenUpIsNoMeasureForItsMirror() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])])
+            var worker = try await fixture.makeWorker()
+            let first = try #require(try await worker.claim().first)
+            try await worker.learn(first, size: 60_000, isSplittable: false, etag: "W/\"v\"")
+            try await worker.fail(first, .network, at: 20_000, status: 200)
+            try await fixture.passBackoffs()
+            let mirror = try #require(try await worker.claimWork().first)
+            #expect(mirror.source == 1 && mirror.earlier != nil && !mirror.isLastTry)
+            try await worker.fail(mirror, .network, status: 200)
+            try await fixture.passBackoffs()
+            try await worker.fail(try #require(try await worker.claimWork().first), .notFound, status: 404)
+            try await fixture.passBackoffs()
+            let left = try #require(try await worker.claimWork().first)
+            #expect(left.source == 1 && left.isLastTry)
+        }
+    }
+
     /// Without a stated size, the number of bytes that arrived is compared.
     @Test(arguments: [(70_000, nil, 70_000), (500, nil, nil), (500, "\"1\"", 500)] as [(Int64, String?, Int64?)])
     func receivedBytesWithoutASizeAreComparedWithTheNext(came: Int64, etag: String?, kept: Int64?) async throws {

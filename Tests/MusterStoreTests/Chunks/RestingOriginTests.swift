@@ -1,4 +1,5 @@
 import MusterCore
+import MusterPostgres
 import MusterStore
 import Testing
 
@@ -26,6 +27,63 @@ import Testing
             #expect(try await worker.progress(open[1], to: 70_000))
             try await fixture.store.foldOriginRates()
             #expect(try await worker.claim(8).isEmpty)
+            try await fixture.check()
+        }
+    }
+
+    /// The origin may have meant one group alone, as its token or its proxy: others don't wait until a file of that group is served (I19).
+    @Test func anotherGroupThanTheRefusedOneProbesTheOrigin() async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("a", Wanted.many(9, size: 100_000))
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 429, retryAfter: 3_600)
+            try await fixture.makeGroup("b", Wanted.many(9, "b", size: 100_000))
+            try await fixture.run("UPDATE groups SET priority = 5 WHERE name = 'a'")
+            #expect(try await worker.claim(8).isEmpty)
+            for asked in ["b", "a", "b"] {
+                try await fixture.passProbePause()
+                let probes = try await worker.claim(8)
+                #expect(probes.map(\.group) == [asked])
+                try await worker.refuse(try #require(probes.first), 429, retryAfter: 3_600)
+                try await fixture.check()
+            }
+            // A group that is alone probes the origin, whether it was refused or not.
+            _ = try await fixture.store.apply(.pause, to: "a", keys: nil)
+            try await fixture.passProbePause()
+            #expect(try await worker.claim(8).map(\.group) == ["b"])
+        }
+    }
+
+    /// Once another group was served while one was refused, a Retry-After for that one holds up nothing else.
+    @Test func aGroupThatIsRefusedAloneRestsAlone() async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("a", Wanted.many(9, size: 100_000))
+            var worker = try await fixture.makeWorker()
+            try await worker.refuse(try #require(try await worker.claim().first), 429, retryAfter: 3_600)
+            try await fixture.makeGroup("b", Wanted.many(9, "b", size: 100_000))
+            try await fixture.passProbePause()
+            let probe = try #require(try await worker.claim(8).first)
+            #expect(probe.group == "b")
+            #expect(try await worker.progress(probe, to: 70_000))
+            try await fixture.store.foldOriginRates()
+            let both = try await worker.claim(3)
+            let refused = try #require(both.first { $0.group == "a" })
+            try await worker.refuse(refused, 429, retryAfter: 3_600)
+            for lease in both where lease.group == "a" && lease.name != refused.name { try await worker.release(lease) }
+            let others = try await worker.claim(4)
+            #expect(Set(others.map(\.group)) == ["b"])
+            let origin = try await fixture.store.explanation(of: "a").situation.origins.first?.origin
+            #expect(origin?.pausedUntil != nil)
+            #expect(try await fixture.store.explanation(of: "b").situation.origins.first?.origin.pausedUntil == nil)
+            // That the origin serves others again after a while ends no wait of the refused files.
+            try await fixture.run(
+                "UPDATE origins SET alone_until = statement_timestamp(), rate_at = rate_at - interval '1 min'")
+            #expect(try await worker.progress(try #require(others.first), to: 70_000))
+            try await fixture.store.foldOriginRates()
+            let waiting: Int64 = try await fixture.value(
+                "SELECT count(*) FROM ready_chunks WHERE not_before > statement_timestamp() + interval '20 s'")
+            #expect(waiting == 2)
+            #expect(try await worker.claim(1).map(\.group) == ["a"])
             try await fixture.check()
         }
     }

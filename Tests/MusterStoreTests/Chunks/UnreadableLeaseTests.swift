@@ -61,7 +61,9 @@ import Testing
             try await fixture.run("UPDATE done_chunks SET last = -1 WHERE first = 100")
             let rows = try await fixture.pool.query(
                 "SELECT * FROM granted_leases(\([finalize.name.chunk.rawValue]), '{}')")
-            let error = #expect(throws: StoredValueError.self) { try rows.map { try GrantedLease($0, lastAttempt: 8) } }
+            let error = #expect(throws: StoredValueError.self) {
+                try rows.map { try GrantedLease($0, policy: fixture.policy) }
+            }
             #expect(error?.column == "done_chunks.last" && error?.row == "task \(finalize.task)")
         }
     }

@@ -130,6 +130,10 @@ CREATE TABLE origins (
     -- When one lane may try the origin before not_before, since its Retry-After may have meant one file; NULL if the origin did not ask for the pause
     -- itself.
     try_at           timestamptz,
+    refused_group    bigint,                                 -- the group whose request last brought a Retry-After: others try the origin first
+    tried_group      bigint,                                 -- the group that last had the lane that tries the origin
+    alone_group      bigint,                                 -- the group that its Retry-After means alone (`is_meant_alone`); NULL: none
+    alone_until      timestamptz,                            -- until when the last Retry-After for that group holds
     looked_up_to     bigint NOT NULL DEFAULT 0,              -- the last chunk that was checked for another source while the origin rests
     cut_at           timestamptz,                            -- when it last cut a body late: soon after that, an early cut is no sign of a limit
     -- Number of lanes that it may have after it refused because of too many (`heed_limit`). More are allowed with the time since

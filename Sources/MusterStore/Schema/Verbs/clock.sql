@@ -34,6 +34,7 @@ BEGIN
     UPDATE sessions s SET rate_at = set_back_by(s.rate_at, v_step) WHERE s.rate_at > statement_timestamp();
     UPDATE origins o
     SET not_before = CASE WHEN o.try_at IS NULL THEN o.not_before ELSE set_back_by(o.not_before, v_step) END, try_at = set_back_by(o.try_at, v_step),
+        alone_until = set_back_by(o.alone_until, v_step),
         cut_at = set_back_by(o.cut_at, v_step), learned_at = set_back_by(o.learned_at, v_step), limited_at = set_back_by(o.limited_at, v_step),
         doubted_at = set_back_by(o.doubted_at, v_step), out_since = set_back_by(o.out_since, v_step),
         compared_at = set_back_by(o.compared_at, v_step), rate_at = set_back_by(o.rate_at, v_step), refused_at = set_back_by(o.refused_at, v_step);

@@ -83,7 +83,7 @@ BEGIN
         WHERE c.task_id = l.task_id AND c.kind = 'fetch' AND c.resume = c.first AND c.first >= h.last AND c.last <= l.first)
     THEN
         IF is_too_much(f) THEN
-            PERFORM heed_retry_after(l.origin_id, f);
+            PERFORM heed_retry_after(l, f);
             PERFORM heed_limit(l, t, f) FROM tasks t WHERE t.id = l.task_id;
         END IF;
         PERFORM give_back_chunks(h, l);

@@ -57,7 +57,7 @@ LANGUAGE sql STABLE AS $$
     SELECT r.origin_id, r.origin_id, o.key, o.bytes_per_second, f.free
     FROM ready_origins(c.group_id) AS r (origin_id) JOIN unnest(c.origins, c.free) AS f (id, free) ON f.id = r.origin_id
     JOIN origins o ON o.id = r.origin_id
-    WHERE NOT c.mixes AND is_awake(o)
+    WHERE NOT c.mixes AND is_awake(o) AND may_try(o, c.group_id) AND NOT rests_alone(o, c.group_id)
     UNION ALL
     SELECT m.origin_id, m.turn, o.key, o.bytes_per_second, m.share
     FROM mirror_turns(c, p_idle) AS m
@@ -155,7 +155,7 @@ CREATE FUNCTION granted_leases(p_chunks bigint[], p_limited bigint[]) RETURNS TA
     group_name text, key text, group_options text, task_options text, policy text, resolver text, failure_status integer,
     done_first bigint[], done_last bigint[], done_crc bigint[], origin text, is_limited boolean, have text, revoke bigint[],
     asks_for_all boolean, attempts integer, may_look boolean, looks_early boolean, looks_at_endings boolean,
-    may_move_on boolean, round integer, slow_tries integer, reach bigint, pace bigint, sources integer
+    may_move_on boolean, round integer, slow_tries integer, reach bigint, pace bigint, sources integer, restarts integer, is_measure_gone boolean
 )
 -- Volatile, so that it sees the rows of the function that made its arguments.
 LANGUAGE plpgsql VOLATILE
@@ -185,7 +185,10 @@ BEGIN
             AND g.resolver IS NULL AND NOT o.serves_again AND lower(left(s.url, 4)) = 'http',
         l.attempts, coalesce(l.pace IS NULL AND may_look(l, t), false), coalesce(looks_early(l, t), false),
         coalesce(looks_at_endings(l, t), false), coalesce(may_move_on(l, t), false), round_of(l, t), coalesce(slow_tries(l, t), 0), l.reach,
-        l.pace, CASE WHEN t.mirrors > 1 THEN live_sources(t) ELSE 1 END
+        l.pace, CASE WHEN t.mirrors > 1 THEN live_sources(t) ELSE 1 END, coalesce(t.restarts, 0),
+        -- What another source has shown is no measure any more once that source is given up.
+        coalesce(t.mirrors > 1 AND t.earlier IS NOT NULL, false) AND EXISTS (
+            SELECT 1 FROM sources e WHERE e.task_id = t.id AND e.ordinal = (t.earlier->>'source')::integer AND e.dead)
     FROM leases l
     LEFT JOIN task_of(CASE WHEN l.kind <> 'purge' THEN l.task_id END) AS t ON true
     LEFT JOIN group_of(l.group_id) AS g ON true

@@ -85,9 +85,9 @@ DECLARE
 BEGIN
     f.limit_signal := limit_signal_of(l, t, f);
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
-    IF NOT FOUND OR f.limit_signal = 'none' AND (coalesce(f.status <> ALL (o.limits_with), true) OR f.kind = 'changed' AND may_be_page(t)) THEN
-        RETURN NULL;
-    END IF;
+    IF NOT FOUND OR f.retry_after IS NOT NULL AND is_meant_alone(o, l.group_id)
+        OR f.limit_signal = 'none' AND (coalesce(f.status <> ALL (o.limits_with), true) OR f.kind = 'changed' AND may_be_page(t))
+    THEN RETURN NULL; END IF;
     IF f.limit_signal = 'refuted' THEN
         IF coalesce(f.status <> ALL (o.limits_with), true) OR NOT is_served_elsewhere(l) THEN
             PERFORM give_back(o.id, f.status);
@@ -164,7 +164,7 @@ $$;
 CREATE FUNCTION heed_origin(l leases, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM heed_retry_after(l.origin_id, f);
+    PERFORM heed_retry_after(l, f);
     IF is_late_cut(l, f) THEN
         UPDATE origins SET cut_at = statement_timestamp()
         WHERE id = l.origin_id AND coalesce(cut_at < statement_timestamp() - interval '5 s', true);

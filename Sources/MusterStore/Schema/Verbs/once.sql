@@ -154,7 +154,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM leases WHERE chunk_id = l.chunk_id;
     UPDATE sources SET failures = failures + 1 WHERE task_id = t.id AND ordinal = l.source AND l.source <> t.source;
-    PERFORM heed_retry_after(l.origin_id, f);
+    PERFORM heed_retry_after(l, f);
     -- A refusal that may have another reason than a limit has it: the URL is used up.
     IF f.limit_signal = 'certain' THEN
         PERFORM heed_limit(l, t, f);

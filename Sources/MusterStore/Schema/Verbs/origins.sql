@@ -6,27 +6,55 @@ LANGUAGE sql STABLE AS $$
     SELECT o.not_before IS NOT NULL AND o.not_before > statement_timestamp()
 $$;
 
--- Whether requests may be sent to an origin now, even if only by one lane that tries it.
+-- Whether requests may be sent to an origin now, even if only by one lane that tries it (`may_try`).
 CREATE FUNCTION is_awake(o origins) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT NOT is_resting(o) OR o.try_at IS NOT NULL AND o.try_at <= statement_timestamp()
 $$;
 
+-- Whether a group may have the lane that tries an origin: after a refusal, another group that waits has it first. The origin may have meant the
+-- refused group alone, as its token or its proxy.
+CREATE FUNCTION may_try(o origins, p_group bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN NOT is_resting(o) OR o.refused_group IS DISTINCT FROM p_group OR NOT EXISTS (
+        SELECT 1 FROM groups g
+        WHERE g.id <> p_group AND g.state IN ('open', 'sealed') AND group_may_run(g) AND EXISTS (
+            SELECT 1 FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready'));
+END
+$$;
+
+-- Whether an origin's Retry-After means one group alone, as its token or its proxy: another group's connection that tried the origin was served, within
+-- ten minutes of the group's last refusal.
+CREATE FUNCTION is_meant_alone(o origins, p_group bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(o.alone_group = p_group AND o.alone_until > statement_timestamp() - interval '10 min', false)
+$$;
+
+-- Whether a group that is meant alone leaves the origin alone now.
+CREATE FUNCTION rests_alone(o origins, p_group bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$ SELECT coalesce(o.alone_group = p_group AND o.alone_until > statement_timestamp(), false) $$;
+
 -- An origin says when to come back: the whole fleet leaves it alone until then, for an hour at the most (row 25). After ten seconds one lane at a
 -- time tries it, since the origin may have meant one file. If it serves more than eight requests for each one that it refuses, it certainly means one
--- file, and only the refused chunk waits. So it does if another origin says so, to which redirects led. The caller has locked the origin.
-CREATE FUNCTION heed_retry_after(p_origin bigint, f failure) RETURNS void
+-- file, and only the refused chunk waits. So it does if another origin says so, to which redirects led. A group that is meant alone rests for 30 s at
+-- the most, since nothing tries the origin for it. The caller has locked the origin.
+CREATE FUNCTION heed_retry_after(l leases, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF f.retry_after IS NULL OR f.is_elsewhere THEN RETURN; END IF;
+    UPDATE origins o SET alone_until = statement_timestamp() + least(30, f.retry_after) * interval '1 s'
+    WHERE o.id = l.origin_id AND is_meant_alone(o, l.group_id);
+    IF FOUND THEN RETURN; END IF;
     UPDATE origins o
     SET not_before = greatest(o.not_before,
             statement_timestamp() + least(3600, f.retry_after) * interval '1 s' * (1 + f.random / 10)),
         -- Lanes that are opened after refused_at are those that try the origin.
         refusals = decayed(o.refusals, o.refused_at, 0), refused_at = statement_timestamp(),
+        refused_group = l.group_id,
         -- A pause by an operator stays as it is.
         try_at = CASE WHEN NOT is_resting(o) OR o.try_at IS NOT NULL THEN statement_timestamp() + interval '10 s' END
-    WHERE o.id = p_origin AND recent_answers(o) <= 8 * (decayed(o.refusals, o.refused_at, 0) + 1);
+    WHERE o.id = l.origin_id AND recent_answers(o) <= 8 * (decayed(o.refusals, o.refused_at, 0) + 1);
 END
 $$;
 
@@ -125,14 +153,18 @@ BEGIN
         rate_at = coalesce(n.at, statement_timestamp()), out_since = NULL,
         limits_with = ARRAY(SELECT DISTINCT status FROM unnest(o.limits_with || n.forgave) AS u (status) WHERE status IS NOT NULL),
         -- It has fulfilled a lease since one lane may try it, or is serving the lane that tries it.
-        not_before = CASE WHEN o.try_at IS NOT NULL AND o.refused_at < statement_timestamp() - interval '10 s' AND (n.answers > 0 OR EXISTS (
-                SELECT FROM leases l WHERE l.origin_id = o.id AND l.granted_at > o.refused_at AND l.durable >= l.resume + hardly_anything()))
-            THEN NULL ELSE o.not_before END
+        not_before = CASE WHEN n.is_over THEN NULL ELSE o.not_before END,
+        alone_group = CASE WHEN n.is_over AND o.tried_group <> o.refused_group THEN o.refused_group ELSE o.alone_group END,
+        alone_until = CASE WHEN n.is_over AND o.tried_group <> o.refused_group THEN statement_timestamp() ELSE o.alone_until END
     FROM (
+        SELECT f.*, u.try_at IS NOT NULL AND u.refused_at < statement_timestamp() - interval '10 s' AND (f.answers > 0 OR EXISTS (
+            SELECT FROM leases l WHERE l.origin_id = u.id AND l.granted_at > u.refused_at AND l.durable >= l.resume + hardly_anything())) AS is_over
+        FROM (
         SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, array_agg(DISTINCT forgave) AS forgave,
             -- When the last of these came, if that is more than 5 s ago.
             CASE WHEN max(at) < statement_timestamp() - interval '5 s' THEN max(at) END AS at
         FROM taken GROUP BY 1
+        ) AS f JOIN origins u ON u.id = f.origin_id
     ) AS n
     WHERE o.id = n.origin_id;
     RETURN cardinality(v_origins);

@@ -69,7 +69,8 @@ BEGIN
         SELECT c.id FROM ready_chunks c JOIN tasks t ON t.id = c.task_id
         WHERE is_waiting(c.status) AND c.not_before > statement_timestamp() AND c.kind = 'fetch' AND c.origin_id = ANY (p_origins)
             AND CASE WHEN p_status IS NULL THEN t.failure_kind = 'network' OR t.failure_status IN (500, 502, 504)
-                    OR t.failure_status IN (429, 503) AND NOT EXISTS (SELECT FROM origins o WHERE o.id = c.origin_id AND is_resting(o))
+                    OR t.failure_status IN (429, 503) AND NOT EXISTS (
+                        SELECT FROM origins o WHERE o.id = c.origin_id AND (is_resting(o) OR is_meant_alone(o, t.group_id)))
                 ELSE t.failure_status = p_status END
         LIMIT 10000 FOR UPDATE OF c SKIP LOCKED);
 END

@@ -95,7 +95,7 @@ LANGUAGE sql STABLE AS $$
         SELECT o.id, f.free, CASE WHEN f.free <= 0 THEN o.id END AS full_origin
         FROM ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
         CROSS JOIN LATERAL (SELECT free_lanes(o, p_origin_cap) AS free OFFSET 0) AS f
-        WHERE is_awake(o)
+        WHERE is_awake(o) AND NOT rests_alone(o, g.id)
     ) AS w
     WHERE w.full_origin IS NOT NULL OR NOT has_free_slot(g.sink)
 $$;
@@ -132,7 +132,7 @@ LANGUAGE sql STABLE AS $$
         FROM asker g JOIN room USING (sink)
         CROSS JOIN LATERAL ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
         CROSS JOIN LATERAL (SELECT CASE WHEN free_lanes(o, p_origin_cap) <= 0 THEN o.id WHEN NOT room.has_slot THEN 0 END AS place OFFSET 0) AS p
-        WHERE p.place IS NOT NULL AND is_awake(o)
+        WHERE p.place IS NOT NULL AND is_awake(o) AND NOT rests_alone(o, g.id)
             AND coalesce(free_lanes_of(g.id, g.max_connections) > 0, true) AND asked_lanes(nullif(p.place, 0), NULL, CASE WHEN p.place = 0 THEN g.sink END) = 0
         GROUP BY 1, 2
     ), held AS MATERIALIZED (
