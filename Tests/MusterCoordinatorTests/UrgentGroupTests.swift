@@ -78,16 +78,19 @@ struct UrgentGroupTests {
     @Test func whereAllWorkersAreBusyMoreUrgentGroupsAreNamedToo() {
         var group = Self.group()
         group.situation.origins[0].origin.connections = 1
-        group.situation.urgent = [Self.key: Self.urgent("high")]
+        group.situation.urgentForSlots = Self.urgent("high")
+        // A rate so small that every speed uses it up is not what a group without any transfer waits for.
+        (group.bytesPerSecondAllowed, group.group.bytesPerSecond) = (100, 0)
         let document = GroupExplanation(facts: group).document
         let detail =
             #"every worker that reaches the sink "default" is busy; the group "high" of a higher priority comes first"#
         #expect(document.waits.map(\.detail) == [detail])
         #expect(document.next?.hasSuffix("muster limit g --priority 5") == true)
+        group.bytesPerSecondAllowed = nil
         group.workers.freeSlots = 1
         #expect(GroupExplanation(facts: group).document.next == "a worker takes it as soon as it has room")
         var task = ExplanationTests.facts()
-        task.situation.urgent = group.situation.urgent
+        task.situation.urgentForSlots = group.situation.urgentForSlots
         #expect(Explanation(facts: task).document.next == "a worker takes it as soon as it has room")
         task.workers.freeSlots = 0
         #expect(Explanation(facts: task).document.waits.map(\.detail) == [detail])

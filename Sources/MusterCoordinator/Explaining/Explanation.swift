@@ -212,7 +212,9 @@ struct Explanation: Sendable {
     private var workersBusy: Wait {
         facts.workers.freeSlots > 0
             ? Wait(reason: .workersBusy, detail: "it is ready, and begun as soon as a connection is free")
-            : Wait(reason: .workersBusy, detail: WaitSentence.workersBusy(sink: facts.sink, behind: urgent))
+            : Wait(
+                reason: .workersBusy,
+                detail: WaitSentence.workersBusy(sink: facts.sink, behind: situation.urgentForSlots))
     }
 }
 
@@ -295,7 +297,8 @@ extension Explanation {
         case .workersBusy:
             return facts.workers.freeSlots > 0
                 ? WaitSentence.afterWorkersBusy
-                : urgent.map { WaitSentence.afterUrgent($0, of: facts.group) } ?? WaitSentence.afterWorkersBusy
+                : situation.urgentForSlots.map { WaitSentence.afterUrgent($0, of: facts.group, place: "") }
+                    ?? WaitSentence.afterWorkersBusy
         // Only for groups.
         case .unsealed: return nil
         }

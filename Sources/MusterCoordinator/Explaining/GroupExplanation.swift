@@ -199,7 +199,9 @@ struct GroupExplanation: Sendable {
         guard ready.number + facts.group.tasks.active > 0 else { return [] }
         let tasks = facts.group.tasks.queued + facts.group.tasks.active
         var details: [String] = []
-        if let rate = facts.bytesPerSecondAllowed, GroupFacts.isUsedUp(rate, by: facts.group.bytesPerSecond) {
+        if let rate = facts.bytesPerSecondAllowed, GroupFacts.isUsedUp(rate, by: facts.group.bytesPerSecond),
+            !waitsForRoom
+        {
             details.append("the group uses all of the \(ByteCount(bytes: rate))/s that it may have")
         }
         let origins = situation.origins.map(\.origin).compactMap { origin in
@@ -218,6 +220,12 @@ struct GroupExplanation: Sendable {
             details.append("the whole fleet uses all of the \(rate)/s that it may have")
         }
         return details.map { Wait(reason: .rateLimited, detail: $0, tasks: tasks) }
+    }
+
+    /// Whether nothing comes for the group since others have all slots or connections: then its own rate is not what it waits for.
+    private var waitsForRoom: Bool {
+        situation.leases.connections == 0 && facts.group.bytesPerSecond == 0
+            && (facts.workers.freeSlots == 0 || !fullOrigins.isEmpty)
     }
 
     private var noRoom: Wait? {
@@ -290,12 +298,8 @@ struct GroupExplanation: Sendable {
     /// The more urgent groups that leave it no connection to its full origins.
     var urgent: UrgentGroups? { UrgentGroups(at: fullOrigins.map(\.origin.key), in: situation.urgent) }
 
-    /// The more urgent groups that come first at all of its origins, while all workers are busy.
-    var urgentForWorkers: UrgentGroups? {
-        guard facts.workers.freeSlots == 0 else { return nil }
-        let origins = situation.origins.filter { $0.origin.pausedUntil == nil && $0.readyChunks > 0 }
-        return UrgentGroups(at: origins.map(\.origin.key), in: situation.urgent)
-    }
+    /// The more urgent groups that come first, while all workers are busy.
+    var urgentForSlots: UrgentGroups? { facts.workers.freeSlots == 0 ? situation.urgentForSlots : nil }
 
     private var originFull: Wait? {
         let origins = fullOrigins
@@ -311,7 +315,7 @@ struct GroupExplanation: Sendable {
         let detail =
             facts.workers.freeSlots > 0
             ? "\(Self.number(ready)) can be fetched as soon as it is the group's turn"
-            : WaitSentence.workersBusy(sink: facts.group.sink, behind: urgentForWorkers)
+            : WaitSentence.workersBusy(sink: facts.group.sink, behind: urgentForSlots)
         return wait(.workersBusy, detail, ready)
     }
 

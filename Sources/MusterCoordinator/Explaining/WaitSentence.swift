@@ -96,13 +96,15 @@ enum WaitSentence {
     }
 
     /// What happens once more urgent groups leave connections to full origins, and what helps sooner.
-    static func afterUrgent(_ groups: UrgentGroups, of group: String) -> String {
+    ///
+    /// - Parameter place: where those groups begin nothing more; empty for anywhere.
+    static func afterUrgent(_ groups: UrgentGroups, of group: String, place: String = " at the same origin") -> String {
         let (those, help) =
             groups.count == 1
             ? ("that group has", "to share with it")
             : ("those groups have", "to be served with the most urgent of them")
         return
-            "it goes on when \(those) nothing more to begin at the same origin; \(help): "
+            "it goes on when \(those) nothing more to begin\(place); \(help): "
             + "muster limit \(ShellWord(group)) --priority \(groups.priority)"
     }
 
@@ -117,8 +119,7 @@ enum WaitSentence {
     static func queue(_ queue: GroupQueue, sink: String) -> String? {
         let full = queue.origins.filter(\.isFull)
         guard full.count == queue.origins.count, let first = full.first else {
-            let urgent = UrgentGroups(at: queue.origins.map(\.key), in: queue.urgent)
-            return queue.areWorkersBusy ? workersBusy(sink: sink, behind: urgent) : nil
+            return queue.areWorkersBusy ? workersBusy(sink: sink, behind: queue.urgentForSlots) : nil
         }
         let place = full.count == 1 ? first.key : "one of \(full.count) origins"
         guard let urgent = UrgentGroups(at: full.map(\.key), in: queue.urgent) else {

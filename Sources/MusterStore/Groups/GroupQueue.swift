@@ -28,8 +28,7 @@ public struct GroupQueue: Sendable, Hashable {
         public var key: String
         /// Whether it has as many connections as it may have now.
         public var isFull: Bool
-        /// The more urgent groups that take every connection to it that comes free, and every lease that a worker has room
-        /// for; `nil` if there are none.
+        /// The more urgent groups that take every connection to it that comes free; `nil` if there are none.
         public var urgent: UrgentGroups?
 
         /// An origin in this state.
@@ -44,6 +43,8 @@ public struct GroupQueue: Sendable, Hashable {
     public var origins: [Origin]
     /// Whether no worker that could fetch has room for another lease.
     public var areWorkersBusy: Bool
+    /// The more urgent groups that take every slot that comes free, at whatever origin; `nil` if there are none, or a worker has room.
+    public var urgentForSlots: UrgentGroups?
 
     /// The more urgent groups by the keys of the origins that they keep to themselves.
     public var urgent: [String: UrgentGroups] {
@@ -51,8 +52,9 @@ public struct GroupQueue: Sendable, Hashable {
     }
 
     /// A queue at these origins.
-    public init(origins: [Origin], areWorkersBusy: Bool) {
+    public init(origins: [Origin], areWorkersBusy: Bool, urgentForSlots: UrgentGroups? = nil) {
         self.origins = origins
         self.areWorkersBusy = areWorkersBusy
+        self.urgentForSlots = urgentForSlots
     }
 }

@@ -127,6 +127,8 @@ public struct GroupSituation: Sendable {
     public var origins: [Origin] = []
     /// The more urgent groups by the keys of the origins that they keep to themselves (`GroupQueue`).
     public var urgent: [String: UrgentGroups] = [:]
+    /// The more urgent groups that take every slot that comes free (`GroupQueue`).
+    public var urgentForSlots: UrgentGroups?
     /// The sessions that could work on it; `nil` if only the group's row was read.
     public var workers: WorkerCounts?
     /// The fleet's rate; `nil` if it is not limited.

@@ -14,7 +14,9 @@ extension Store {
             situation.roomless = try await roomless(in: group.id)
             situation.retried = try await retried(in: group.id)
             if situation.origins.contains(where: { $0.readyChunks > 0 }) {
-                situation.urgent = try await queues(of: [group.id])[group.id]?.urgent ?? [:]
+                let queue = try await queues(of: [group.id])[group.id]
+                situation.urgent = queue?.urgent ?? [:]
+                situation.urgentForSlots = queue?.urgentForSlots
             }
         }
         return (group, situation)
@@ -134,7 +136,7 @@ extension Store {
                     UNION (SELECT origin_id FROM ready_origins(g.id) AS r (origin_id) WHERE origin_id > 0
                         LIMIT \(GroupSituation.most))
                 )
-                SELECT \(OriginRecord.columns(cap: policy.connectionsPerOrigin)), coalesce(h.connections, 0) AS own_connections,
+                SELECT \(OriginRecord.columns(cap: policy.connectionsPerOrigin, group: "g.id")), coalesce(h.connections, 0) AS own_connections,
                     coalesce(h.bytes_left, 0) AS own_left, coalesce(h.speed, 0) AS own_speed, r.chunks AS own_ready,
                     CASE WHEN r.chunks <= \(GroupSituation.most) AND (SELECT sum(leases) < 1000 FROM held) IS NOT FALSE
                         THEN coalesce(h.bytes_of_tasks + r.bytes, h.bytes_of_tasks, r.bytes) END AS own_left_in_all,

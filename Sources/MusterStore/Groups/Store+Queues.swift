@@ -9,7 +9,10 @@ extension Store {
         guard !groups.isEmpty else { return [:] }
         return try await query(queueRows(of: groups)).reduce(into: [:]) { queues, row in
             let id: GroupID = try row.decode("group_id")
-            var queue = try queues[id] ?? GroupQueue(origins: [], areWorkersBusy: row.decode("is_busy"))
+            var queue =
+                try queues[id]
+                ?? GroupQueue(
+                    origins: [], areWorkersBusy: row.decode("is_busy"), urgentForSlots: UrgentGroups(takers: row))
             queue.origins.append(
                 GroupQueue.Origin(
                     key: try row.decode("key"), isFull: try row.decode("is_full"), urgent: try UrgentGroups(row)))
@@ -62,13 +65,25 @@ extension Store {
                 SELECT 1 FROM sessions s WHERE a.sink = ANY (s.sinks) AND s.expires_at > statement_timestamp() AND NOT s.draining
                     AND a.sink <> ALL (s.parked) AND s.slots > (SELECT count(*) FROM leases l WHERE l.session_id = s.id)) AS is_busy
             FROM (SELECT DISTINCT sink FROM asked) AS a
+        ), taker AS MATERIALIZED (
+            -- Groups that take the slots that come free, whichever origins they ask.
+            SELECT DISTINCT r.id, r.sink, r.name, r.priority
+            FROM ready r JOIN busy b ON b.sink = r.sink AND b.is_busy JOIN origins o ON o.id = r.origin_id
+            WHERE r.may_grow AND NOT is_resting(o)
+                AND (SELECT count(*) FROM lanes_to(o.id)) < allowed_connections(o, \(policy.connectionsPerOrigin))
         )
         SELECT r.id AS group_id, o.key, o.is_full, b.is_busy, r.urgent, f.priorities[1] AS urgent_priority,
             r.urgent > 0 AND (r.growing > 0 OR o.is_full AND r.lanes >= o.lanes) AS is_behind,
             ARRAY (SELECT n.name FROM unnest(f.names, f.priorities) AS n (name, priority)
-                WHERE n.priority > r.priority ORDER BY n.priority DESC, n.name) AS urgent_names
+                WHERE n.priority > r.priority ORDER BY n.priority DESC, n.name) AS urgent_names,
+            t.takers, t.taker_names, t.taker_priority
         FROM ranked r JOIN origin o ON o.id = r.origin_id JOIN busy b ON b.sink = r.sink
         JOIN foremost f ON f.sink = r.sink AND f.origin_id = r.origin_id
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS takers, max(t.priority) AS taker_priority,
+                coalesce((array_agg(t.name ORDER BY t.priority DESC, t.name))[:\(Int64(UrgentGroups.named))], '{}') AS taker_names
+            FROM taker t WHERE t.sink = r.sink AND t.priority > r.priority
+        ) AS t
         WHERE r.id IN (SELECT id FROM asked)
         ORDER BY r.id, o.key
         """
@@ -82,5 +97,13 @@ extension UrgentGroups {
         self.init(
             names: try row.decode("urgent_names"), count: try row.decode("urgent"),
             priority: try row.decode("urgent_priority"))
+    }
+
+    /// The columns `takers`, `taker_names` and `taker_priority`; `nil` for none.
+    fileprivate init?(takers row: PostgresRow) throws {
+        let count: Int64 = try row.decode("takers")
+        guard count > 0 else { return nil }
+        self.init(
+            names: try row.decode("taker_names"), count: count, priority: try row.decode("taker_priority"))
     }
 }

@@ -42,11 +42,15 @@ public struct OriginRecord: Sendable {
     /// The sums over its leases, to be joined to `origins o`.
     static let leases = LeasedBytes.sums(where: "l.origin_id = o.id")
 
-    /// Columns of `origins o` joined with `leases`. `cap` is the cap of origins that have none of their own.
-    static func columns(cap: Int32) -> SQL {
+    /// Columns of `origins o` joined with `leases`.
+    ///
+    /// - Parameters:
+    ///   - cap: the cap of origins that have none of their own.
+    ///   - group: the group for which they are read, if it is one: an origin may be paused for it alone.
+    static func columns(cap: Int32, group: SQL = "NULL") -> SQL {
         """
         o.key, o.max_connections, allowed_connections(o, \(cap)) AS allowed, (SELECT count(*) FROM lanes_to(o.id)) AS lanes,
-        CASE WHEN o.not_before > statement_timestamp() THEN o.not_before END AS paused_until, coalesce(o.try_at < o.not_before, false) AS is_tried,
+        CASE WHEN o.not_before > statement_timestamp() THEN o.not_before WHEN rests_alone(o, \(group)) THEN o.alone_until END AS paused_until, coalesce(o.try_at < o.not_before, false) AS is_tried,
         o.limited_at,
         CASE WHEN o.limited_at IS NOT NULL
             THEN greatest(0, extract(epoch FROM statement_timestamp() - o.limited_at)) END::bigint AS limited_seconds,

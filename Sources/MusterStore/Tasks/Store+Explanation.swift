@@ -24,7 +24,7 @@ extension Store {
             groupConnections: try row.decode("group_connections"), workers: try WorkerCounts(row),
             question: try Self.question(row, work: work, at: at), work: work,
             shrinking: try leases.count { try $0.decode("is_asked") }, sources: sources, origins: origins,
-            urgent: queue?.urgent ?? [:],
+            urgent: queue?.urgent ?? [:], urgentForSlots: queue?.urgentForSlots,
             attempts: try await attempts(of: task.id), at: at)
         return (task, situation)
     }
@@ -99,7 +99,7 @@ extension Store {
                 (s.bytes * 1000 / nullif(s.busy_ms, 0))::bigint AS speed, s.resolved_at,
                 EXISTS (SELECT 1 FROM ready_chunks c
                     WHERE c.task_id = t.id AND c.kind = 'fetch' AND c.status = 'ready' AND c.source = s.ordinal) AS is_ready,
-                \(OriginRecord.columns(cap: policy.connectionsPerOrigin))
+                \(OriginRecord.columns(cap: policy.connectionsPerOrigin, group: "t.group_id"))
             FROM sources s
             JOIN tasks t ON t.id = s.task_id
             JOIN origins o ON o.id = coalesce(s.fresh_origin_id, s.origin_id)

@@ -34,6 +34,8 @@ public struct TaskSituation: Sendable {
     public var origins: [OriginRecord]
     /// The more urgent groups by the keys of the origins that they keep to themselves (`GroupQueue`).
     public var urgent: [String: UrgentGroups] = [:]
+    /// The more urgent groups that take every slot that comes free (`GroupQueue`).
+    public var urgentForSlots: UrgentGroups?
     /// What was tried, the newest last.
     public var attempts: [TaskAttempt]
     /// The time of these facts, by the database's clock.

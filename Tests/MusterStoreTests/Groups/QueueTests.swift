@@ -49,9 +49,15 @@ import Testing
             var queue = try #require(try await fixture.store.queues(of: [low.id])[low.id])
             #expect(queue.areWorkersBusy && queue.origins.map(\.isFull) == [false])
             #expect(queue.urgent.values.map(\.names) == [["high"]])
+            #expect(queue.urgentForSlots == UrgentGroups(names: ["high"], count: 1, priority: 5))
             _ = try await fixture.store.change("high", GroupChange(maxConnections: .set(1)))
             queue = try #require(try await fixture.store.queues(of: [low.id])[low.id])
             #expect(queue.urgent.isEmpty, "more urgent groups have all that they may have")
+            #expect(queue.urgentForSlots == nil)
+            // Slots are taken by whatever is more urgent, at any origin.
+            try await fixture.makeGroup("far", Wanted.many(3, "f", origins: ["b"]), priority: 4)
+            queue = try #require(try await fixture.store.queues(of: [low.id])[low.id])
+            #expect(queue.urgent.isEmpty && queue.urgentForSlots?.names == ["far"])
         }
     }
 
