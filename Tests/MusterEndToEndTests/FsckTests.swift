@@ -96,6 +96,11 @@ extension EndToEnd {
                 let text = try await fleet.muster(["fsck", "--sink", "default"])
                 #expect(
                     text.standardOutput.contains("checked default: 4 files, 0 parts: 1 note"), "\(text.standardOutput)")
+
+                // A repair after which the file is not there is no success.
+                try FileManager.default.removeItem(atPath: sink.appending("f1").string)
+                origin.remove("/f1")
+                #expect(try await Self.fsck(fleet, ["--repair"], expecting: 1).check.repaired == 1)
             }
         }
 

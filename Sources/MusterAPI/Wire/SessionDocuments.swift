@@ -102,7 +102,7 @@ public struct SyncRequest: Hashable, Sendable, Codable {
     public var room: Int
     /// How many more leases it takes to wait in its lanes (`docs/protocol.md`); none when absent.
     public var ahead: Int?
-    /// Whether it begins one more transfer, beyond its slots, for a group that has no connection (I19, adr/0051); absent if not.
+    /// Whether it begins one more transfer, beyond its slots: a trial, or one for a group that has no connection (I19, adr/0051); absent if not.
     public var spare: Bool?
     /// How long it waits for work, in milliseconds; a sync with reports is answered at once.
     public var waitMilliseconds: Int64

@@ -63,7 +63,7 @@ enum FindingText {
         let unproven = check.sinks.reduce(0) { $0 + $1.unproven }
         var looked = "\(count(files, "file"))\(check.deep ? " (\(read) read)" : ""), \(count(parts, "part"))"
         if unproven > 0 { looked += "; \(count(unproven, "file")) without a known checksum" }
-        if check.state == "stopped" { return "stopped after \(looked)" }
+        if check.state == "stopped" { return "stopped by another command after \(looked)" }
         let sinks = check.sinks.map(\.name).joined(separator: ", ")
         var found: [String] = []
         if check.found > 0 { found.append("\(check.found) left") }

@@ -30,7 +30,9 @@ import Testing
         #expect(FindingText.summary(Self.check()) == "checked default: 12 files (3.0 GiB read), 1 part: nothing found")
         let found = Self.check { ($0.found, $0.repaired, $0.notes) = (2, 1, 1) }
         #expect(FindingText.summary(found).hasSuffix(": 2 left, 1 repaired, 1 note"))
-        #expect(FindingText.summary(Self.check { $0.state = "stopped" }).hasPrefix("stopped after 12 files"))
+        #expect(
+            FindingText.summary(Self.check { $0.state = "stopped" }).hasPrefix(
+                "stopped by another command after 12 files"))
     }
 
     @Test func progressNamesTheWorkerOrThatThereIsNone() {
