@@ -20,8 +20,9 @@ extension SinkDirectory {
         if let part = registry.open(key) {
             do {
                 try part.share()
-                try fence(key)
-                return part
+                if try isFound(part, as: key) { return part }
+                // A late job of this process made it after the part had got its fenced name.
+                part.spoil(.partLost(.init("another session has made \(key.string)")))
             } catch {
                 guard part.isUseless else { throw error }
             }
@@ -74,16 +75,19 @@ extension SinkDirectory {
         throw SystemError(ENOENT)
     }
 
-    /// Gives a part the name that it has once a lease was lost, if `name` is one. A worker that had such a lease finds no part to put in place
-    /// under the old name, while its successors write to it (I8, adr/0052).
-    func fence(_ name: PartName) throws(StorageError) {
+    /// Whether an open part is the one of its version: it always is until a lease was lost.
+    private func isFound(_ part: PartFile, as name: PartName) throws(StorageError) -> Bool {
+        guard name.isFenced else { return true }
         do {
             try moveToFencedName(name)
+            return try parts.status(of: name.string)?.identity == part.identity
         } catch {
             throw error.inSink("renaming \(name.unfenced.string) in \(path)")
         }
     }
 
+    /// Gives a part the name that it has once a lease was lost, if `name` is one. A worker that had such a lease finds no part to put in place
+    /// under the old name, while its successors write to it (I8, adr/0052).
     func moveToFencedName(_ name: PartName) throws(SystemError) {
         guard name.isFenced else { return }
         let (parts, unfenced) = (parts, name.unfenced.string)

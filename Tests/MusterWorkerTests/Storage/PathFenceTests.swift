@@ -88,6 +88,17 @@ import Testing
         }
     }
 
+    /// A late job may still have a part of its own open when its process gets the next lease.
+    @Test func aLaterLeaseFindsTheFencedPartBesideOneOfALateJob() async throws {
+        try await withTwo { scratch, second in
+            let fenced = try second.part(task: TaskID(1), version: 1, isFenced: true)
+            let late = try scratch.sink.part(task: TaskID(1), version: 1)
+            #expect(late.identity != fenced.identity)
+            #expect(try scratch.sink.part(task: TaskID(1), version: 1, isFenced: true).identity == fenced.identity)
+            #expect(throws: StorageError.self) { try late.write([1], at: 0) }
+        }
+    }
+
     /// Where the first session's worker is stopped, after all bytes were verified and directly before a step that can't be taken back.
     enum Stop: CaseIterable, Sendable {
         /// The file is still among the parts.
