@@ -125,7 +125,7 @@ extension StoreModel {
 
     func isFree(_ chunk: Chunk, of place: Place) -> Bool {
         guard chunk.status == .ready, let owner = groups[place.group], !owner.state.isTerminal else { return false }
-        if chunk.kind != .resolve, isDisputed(place) { return false }
+        if isDisputed(chunk, of: place) { return false }
         // Finalizing goes on in a paused group too.
         return chunk.kind == .finalize || owner.mayRun && origins[chunk.origin]?.isParked != true
     }

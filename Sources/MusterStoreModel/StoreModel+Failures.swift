@@ -199,7 +199,8 @@ extension StoreModel {
         else {
             if rule == .retry, keeps { self[place]?.restarts += 1 }
             let other = chosen ?? chunk.source
-            startOver(place, source: other, attempts: attempts, deaths: chunk.deaths)
+            startOver(
+                place, source: other, attempts: attempts, deaths: chunk.deaths, reported: lease.epoch)
             // All sources have had their turn.
             if rule == .retry, other < chunk.source, self[place]?.chunks[0].status == .ready {
                 self[place]?.chunks[0].status = .waiting
@@ -313,7 +314,7 @@ extension StoreModel {
         guard let task = self[place] else { return }
         self[place]?.restarts += 1
         if task.restarts + 2 >= Int(policy.contentVersions) { self[place]?.sources[source].rung = .whole }
-        startOver(place, source: source, attempts: 0, deaths: chunk.deaths)
+        startOver(place, source: source, attempts: 0, deaths: chunk.deaths, reported: chunk.lease?.epoch)
         say("task.changed", place, version: task.version + 1)
         if task.restarts + 1 >= Int(policy.contentVersions) { fail(place) }
     }
@@ -328,7 +329,7 @@ extension StoreModel {
         let living = task.sources.indices.filter { !task.sources[$0].isDead }
         let next = living.contains(source) ? source : living.first { $0 > source } ?? living.first
         seen.insert(next == source ? .again : .elsewhere)
-        startOver(place, source: next ?? source, attempts: 0, deaths: chunk.deaths)
+        startOver(place, source: next ?? source, attempts: 0, deaths: chunk.deaths, reported: chunk.lease?.epoch)
         say("task.changed", place, version: task.version + 1)
         if next == nil { fail(place) }
     }

@@ -9,7 +9,10 @@ extension StoreModel {
     /// Remembers the sessions that may still be writing under a task's leases, which are about to be taken from them (I13).
     mutating func holdOut(_ place: Place, where isMeant: (Lease) -> Bool = { _ in true }) {
         guard let task = self[place], let id = id(of: place) else { return }
-        for lease in task.chunks.compactMap(\.lease) where isMeant(lease) { holdOut(lease, of: id) }
+        for chunk in task.chunks {
+            guard let lease = chunk.lease, isMeant(lease) else { continue }
+            holdOut(lease, of: id, mayPlace: mayPlace(chunk, of: task))
+        }
     }
 
     /// Remembers the sessions that may still be deleting the task's leftovers, since another purge replaces theirs.
@@ -18,20 +21,32 @@ extension StoreModel {
     }
 
     /// Remembers a session that may still work under a lease that is about to be taken from it. A session that is gone is not waited for.
-    mutating func holdOut(_ lease: Lease, of task: TaskID) {
+    mutating func holdOut(_ lease: Lease, of task: TaskID, mayPlace: Bool = false) {
         guard sessions[lease.session] != nil else { return }
-        holdouts[lease.epoch] = Holdout(session: lease.session, sync: lease.sync, task: task, lane: lease.lane)
+        holdouts[lease.epoch] = Holdout(
+            session: lease.session, sync: lease.sync, task: task, lane: lease.lane, mayPlace: mayPlace)
     }
 
-    /// Whether a purge is pending at the task's path. No two tasks of a history have the same path.
-    func isDisputed(_ place: Place) -> Bool {
-        guard let id = id(of: place) else { return false }
+    /// Whether work on a chunk may put the task's file in place. A chunk of several puts nothing there.
+    private func mayPlace(_ chunk: Chunk, of task: Task) -> Bool {
+        chunk.kind == .finalize
+            || chunk.kind == .fetch && (!task.isPlanned || chunk.first == 0 && chunk.last == task.size)
+    }
+
+    /// Whether a purge is pending at the path of a task, or a session may still put its file there, and the chunk is all that is left of it. No two
+    /// tasks of a history have the same path.
+    func isDisputed(_ chunk: Chunk, of place: Place) -> Bool {
+        guard let id = id(of: place), let task = self[place] else { return false }
+        guard mayPlace(chunk, of: task) else { return false }
         return purges.contains { $0.key.task == id && $0.key.takesFile }
+            || holdouts.values.contains { $0.task == id && $0.mayPlace }
     }
 
     /// Tasks whose first chunk would be leased if its path were not disputed.
     var disputed: [TaskID] {
-        places.filter { self[$0.value]?.chunks.first?.status == .ready && isDisputed($0.value) }.map(\.key)
+        places.filter { _, place in
+            self[place]?.chunks.first.map { $0.status == .ready && isDisputed($0, of: place) } ?? false
+        }.map(\.key)
     }
 
     /// Adds a purge of a task's leftovers.

@@ -142,7 +142,9 @@ extension StoreModel {
         if tries == 1, chunk.attempts + 1 >= self.tries(of: task) {
             fail(place, reported: chunk.lease?.epoch)
         } else {
-            startOver(place, source: chunk.source, attempts: chunk.attempts + tries, deaths: chunk.deaths)
+            startOver(
+                place, source: chunk.source, attempts: chunk.attempts + tries, deaths: chunk.deaths,
+                reported: chunk.lease?.epoch)
         }
     }
 }

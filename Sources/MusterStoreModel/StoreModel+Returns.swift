@@ -76,8 +76,12 @@ extension StoreModel {
     }
 
     /// Drops the content version and begins the next one.
-    mutating func startOver(_ place: Place, source: Int, attempts: Int, deaths: Int) {
-        holdOut(place)
+    ///
+    /// - Parameter reported: the lease whose report is the reason; nothing is done under it any more.
+    mutating func startOver(
+        _ place: Place, source: Int, attempts: Int, deaths: Int, reported: LeaseEpoch? = nil
+    ) {
+        holdOut(place) { $0.epoch != reported }
         guard var task = self[place] else { return }
         if task.wasStarted, let id = id(of: place) {
             purge(id, version: task.version, takesFile: task.state == .failed)

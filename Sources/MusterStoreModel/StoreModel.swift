@@ -202,6 +202,8 @@ struct StoreModel {
         var sync: Int64
         var task: TaskID
         var lane: Lane
+        /// Whether it may still put the task's file in place.
+        var mayPlace = false
     }
 
     /// Rare situations that the histories must produce, since otherwise the comparison proves nothing about them.

@@ -4,7 +4,7 @@
  * step. No process looks at a clock. A session that the database has given up (`GIVE_UP`) goes on all the same.
  *
  * deploy/model.sh checks that the design holds, also where files carry no marks (-DNO_MARKS) and where a file that stands at the path is not replaced
- * (-DKEEPS: a task does not wait for its own writers then), and that each of these breaks it:
+ * (-DKEEPS: a task does not wait for its own writers then; the database waits for those that may bring the whole file, see I8), and that each of these breaks it:
  *   -DNO_REVOKE      nothing is revoked
  *   -DNO_RMDIR       revoking empties the directory of a session and leaves it there
  *   -DFROM_PARTS     files are put in place from the shared directory of parts

@@ -114,7 +114,7 @@ public enum InvariantQuery {
             SELECT 'a purge of task ' || d.task_id || ' deletes one' FROM leases d WHERE d.sink = t.sink AND d.remove_path = t.path
             UNION ALL
             SELECT 'session ' || h.session_id || ' may still put that of task ' || h.task_id FROM holdouts h
-            WHERE h.sink = t.sink AND h.path = t.path AND (h.deletes OR h.task_id <> t.id)
+            WHERE h.sink = t.sink AND h.path = t.path
         ) AS other (work)
         -- A chunk of several puts nothing in place.
         WHERE l.kind = 'finalize' OR l.kind = 'fetch' AND (NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size)

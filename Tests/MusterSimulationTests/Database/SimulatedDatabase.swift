@@ -173,11 +173,11 @@ extension SimulatedDatabase.State {
     }
 
     /// Whether a task may not put a file at its path yet (`is_path_disputed`).
-    func isDisputed(_ path: String, for task: TaskID) -> Bool {
+    func isDisputed(_ path: String) -> Bool {
         if model.purges.keys.contains(where: { $0.takesFile && facts[$0.task]?.path == path }) { return true }
         return model.holdouts.contains { epoch, holdout in
             guard facts[holdout.task]?.path == path else { return false }
-            return holdout.task != task || byEpoch[epoch].flatMap { granted[$0] }?.kind == .purge
+            return holdout.mayPlace || byEpoch[epoch].flatMap { granted[$0] }?.kind == .purge
         }
     }
 

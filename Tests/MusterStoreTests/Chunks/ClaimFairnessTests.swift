@@ -75,6 +75,7 @@ import Testing
             #expect(try await worker.progress(lease, to: 40))
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
             _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
+            try await worker.letGo()
             let again = try #require(try await worker.claimWork().first)
             #expect(again.rung == .whole && again.resume.offset == 0 && again.version == lease.version + 1)
             try await fixture.check()

@@ -19,7 +19,7 @@ import Testing
     private static func next(_ fixture: StoreFixture, _ worker: inout TestWorker) async throws -> GrantedLease {
         try await fixture.passBackoffs()
         try await fixture.check()
-        return try #require(try await worker.claim().first)
+        return try #require(try await worker.claimWork().first)
     }
 
     @Test func aLookIsMadeEarlyIfLittleHasComeAndBeforeTheLastTryCounts() async throws {

@@ -179,6 +179,7 @@ import Testing
             #expect(try await fixture.store.group("b").bytesDone == 30)
             _ = try await fixture.store.seal("a")
             _ = try await fixture.store.sweepGroups()
+            try await worker.letGo()
             #expect(try await worker.claim(9).map(\.resume.offset) == [30])
             try await fixture.check()
         }

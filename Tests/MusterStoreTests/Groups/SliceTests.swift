@@ -29,6 +29,7 @@ import Testing
             let resumed = try await fixture.store.apply(.resume, to: "g", keys: nil)
             #expect(resumed.tasks[.queued] == 8 && resumed.changedTasks == 8 && !resumed.isPaused)
             try await fixture.check()
+            try await worker.letGo()
             for lease in try await worker.claim(4) { try await worker.fail(lease, .storage) }
             for lease in try await worker.claim(4) { try await worker.fail(lease, .storage) }
             #expect(try await fixture.store.group("g").state == .failed)

@@ -22,6 +22,7 @@ import Testing
                 #expect(group.tasks[.queued] == 3)
                 try await fixture.check()
             }
+            try await worker.letGo()
             let leases = try await worker.claim(9)
             #expect(leases.map(\.resume.offset).sorted() == [0, 0, 40])
             #expect(leases.filter(\.isFenced).map(\.resume.offset) == [40])

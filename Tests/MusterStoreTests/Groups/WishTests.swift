@@ -69,25 +69,30 @@ import Testing
         }
     }
 
-    /// The worker that lost the lease may create or share a part after the other worker's file is in place, even before the other
-    /// worker has reported it. By then it may have stopped, or its session may be over.
+    /// The worker that lost the lease of a chunk may create or share a part after the other worker's file is in place, even before the other worker has
+    /// reported it. By then it may have stopped, or its session may be over.
     @Test(arguments: ["after", "before", "gone"])
     func aPartThatIsCreatedAgainAfterTheFileIsInPlaceIsDeleted(end: String) async throws {
         try await StoreFixture.run { fixture in
-            try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
+            try await fixture.makeGroup("g", [Wanted("t", size: 150)], isSealed: true)
             var late = try await fixture.makeWorker("late")
             var other = try await fixture.makeWorker("other")
+            let first = try #require(try await other.claim().first)
+            try await other.learn(first, size: 150)
+            try await other.done(first)
             let lost = try #require(try await late.claim().first)
             _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
             _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
+            try await other.done(try #require(try await other.claim().first))
             let lease = try #require(try await other.claim().first)
+            #expect(lease.kind == .finalize)
             if end == "before" {
                 try await late.sync(settled: 1)
             } else if end == "gone" {
                 try await fixture.expire(late.session)
                 #expect(try await fixture.store.releasePurges() == 0)
             }
-            try await other.finish(lease, size: 90)
+            try await other.finish(lease, size: 150)
             #expect(try await fixture.store.task("t", of: "g").state == .succeeded)
             if end == "after" {
                 #expect(try await other.claim(9).isEmpty)
@@ -99,6 +104,34 @@ import Testing
             let purge = try #require(try await other.claim(9).first)
             #expect(purge.kind == .purge && purge.path.isEmpty && purge.version == 1)
             #expect(purge.revoke == (end == "gone" ? [late.session] : []))
+            try await fixture.check()
+        }
+    }
+
+    /// Otherwise the first worker puts the file there a second time, after the success was told (I8).
+    @Test(arguments: ["stopped", "gone"])
+    func aWholeFileIsLeasedOnceTheSessionThatLostItCannotPutItInPlaceAnyMore(end: String) async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("t", size: 90)], isSealed: true)
+            var late = try await fixture.makeWorker("late")
+            var other = try await fixture.makeWorker("other")
+            let lost = try #require(try await late.claim().first)
+            _ = try await fixture.store.apply(.pause, to: "g", keys: nil)
+            _ = try await fixture.store.apply(.resume, to: "g", keys: nil)
+            for held in [[lost.name], []] {
+                try await late.sync(held: held)
+                try await fixture.passBackoffs()
+                #expect(try await other.claim(9).isEmpty)
+                try await fixture.check()
+            }
+            if end == "gone" {
+                try await fixture.expire(late.session)
+                _ = try await fixture.store.releasePurges()
+            } else {
+                try await late.letGo()
+            }
+            try await fixture.passBackoffs()
+            #expect(try await other.claim(9).map(\.kind) == [.fetch])
             try await fixture.check()
         }
     }

@@ -55,6 +55,10 @@ import Testing
             name: "a retry keeps the generation (I7)", function: "run_again",
             original: "generation = g.generation + (g.state NOT IN ('open', 'sealed'))::integer,", replacement: ""),
         Mutant(
+            name: "a whole file is leased while the session that lost it may put it in place (I8)",
+            function: "is_path_disputed",
+            original: "OR EXISTS (SELECT 1 FROM holdouts h WHERE h.sink = p_sink AND h.path = p_path)", replacement: ""),
+        Mutant(
             name: "a lost lease does not fence its task (I8)", function: "return_leases",
             original: "t.fenced OR p_lost", replacement: "t.fenced"),
         Mutant(

@@ -98,7 +98,7 @@ import Testing
             var worker = try await fixture.makeWorker("w1")
             try await worker.fail(try #require(try await worker.claim().first), .storageFull)
             try await worker.restart(try #require(try await worker.claim().first))
-            try await worker.refuse(try #require(try await worker.claim().first), 500)
+            try await worker.refuse(try #require(try await worker.claimWork().first), 500)
             let facts = try await fixture.store.explanation(of: "t", in: "g").situation
             #expect(facts.attempts.map(\.outcome) == [.returned, .startOver, .retry])
             #expect(facts.sources.map(\.failures) == [3])

@@ -191,8 +191,7 @@ CREATE TABLE holdouts (
     group_id   bigint NOT NULL,                              -- of the lease
     task_id    bigint NOT NULL,                              -- no foreign key: a purge outlives its task
     sink       text NOT NULL,                                -- of the task
-    path       text NOT NULL,                                -- where a file may still be put or deleted; empty: nowhere
-    deletes    boolean NOT NULL DEFAULT false                -- the lease was a purge: not even its own task puts a file there
+    path       text NOT NULL                                 -- where a file may still be put or deleted; empty: nowhere
 );
 CREATE INDEX holdouts_by_path ON holdouts (sink, path);
 CREATE INDEX holdouts_by_session ON holdouts (session_id);

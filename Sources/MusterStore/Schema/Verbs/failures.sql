@@ -178,7 +178,7 @@ BEGIN
     v_next := following_source(l, t, f, v_attempts, v_keeps);
     IF v_next IS NULL OR v_next <> l.source AND (t.planned AND NOT t.mixes OR differs(t, v_next)) THEN
         UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id AND v_rule = 'retry' AND v_keeps;
-        PERFORM start_over(t.id, (f.policy).first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths);
+        PERFORM start_over(t.id, (f.policy).first_chunk, coalesce(v_next, l.source), v_attempts, l.deaths, l.chunk_id);
         -- All sources have had their turn.
         UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + backoff(v_attempts, f)
         WHERE task_id = t.id AND kind = 'fetch' AND status = 'ready' AND v_rule = 'retry' AND v_next < l.source;
@@ -205,14 +205,14 @@ $$;
 
 -- The task starts over with the next content version, and an event says why.
 CREATE FUNCTION start_over_because(
-    t tasks, p_source integer, p_deaths integer, p_first_chunk bigint, p_kind text, p_detail text
+    t tasks, p_source integer, p_deaths integer, p_first_chunk bigint, p_kind text, p_detail text, p_reported bigint DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_group_name text;
 BEGIN
     SELECT name INTO v_group_name FROM groups WHERE id = t.group_id;
-    PERFORM start_over(t.id, p_first_chunk, p_source, 0, p_deaths);
+    PERFORM start_over(t.id, p_first_chunk, p_source, 0, p_deaths, p_reported);
     PERFORM write_event('tsk-' || t.id || '-' || t.version || '-changed', 'dev.muster.task.changed.v1', v_group_name,
         jsonb_build_object('group', v_group_name, 'key', t.key, 'path', t.path, 'contentVersion', t.version + 1,
             'reason', jsonb_build_object('kind', p_kind, 'detail', p_detail)));
@@ -227,7 +227,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE tasks SET restarts = restarts + 1 WHERE id = t.id;
     UPDATE sources SET rung = 'whole' WHERE task_id = t.id AND ordinal = p_source AND t.restarts + 2 >= least(4, (f.policy).max_restarts);
-    PERFORM start_over_because(t, p_source, l.deaths, (f.policy).first_chunk, f.kind, f.detail);
+    PERFORM start_over_because(t, p_source, l.deaths, (f.policy).first_chunk, f.kind, f.detail, l.chunk_id);
     IF t.restarts + 1 < (f.policy).max_restarts THEN
         UPDATE ready_chunks SET status = 'waiting', not_before = statement_timestamp() + least(8, power(2, t.restarts - 2)) * interval '1 s'
         WHERE task_id = t.id AND kind = 'fetch' AND status = 'ready' AND t.restarts >= 3;
@@ -249,7 +249,7 @@ BEGIN
     UPDATE tasks SET clean = true WHERE id = t.id;
     SELECT s.ordinal INTO v_next FROM sources s
     WHERE s.task_id = t.id AND NOT s.dead ORDER BY s.ordinal <> p_source, s.ordinal < p_source, s.ordinal LIMIT 1;
-    PERFORM start_over_because(t, coalesce(v_next, p_source), l.deaths, (f.policy).first_chunk, f.kind, f.detail);
+    PERFORM start_over_because(t, coalesce(v_next, p_source), l.deaths, (f.policy).first_chunk, f.kind, f.detail, l.chunk_id);
     IF v_next IS NULL THEN
         PERFORM fail_task(t.id, f.kind, f.detail);
         RETURN 'failed';

@@ -205,7 +205,7 @@ BEGIN
             PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
             v_outcome := 'failed';
         ELSE
-            PERFORM start_over(t.id, p_policy.first_chunk, l.source, l.attempts + v_tries, l.deaths);
+            PERFORM start_over(t.id, p_policy.first_chunk, l.source, l.attempts + v_tries, l.deaths, l.chunk_id);
             v_outcome := 'startOver';
         END IF;
     END IF;

@@ -1,15 +1,18 @@
 -- Which session may put a file at a path, and which may delete it (I17, adr/0017).
 
--- Whether a deletion is pending at a path, or a live session may still be at work there under a lease that it lost. Until that is over, nothing is
--- leased that may put a file there. A task need not wait for sessions that lost its own leases, unless it replaces files: they put the same content
--- there, and never in the place of another file. It waits for its own purges that were taken from their holders, since these may still delete the new
--- file.
-CREATE FUNCTION is_path_disputed(p_sink text, p_path text, p_task bigint, p_replaces boolean) RETURNS boolean
+-- Whether a deletion is pending at a path, or a live session may still put a file there, or delete one, under a lease that it lost. Until that is over,
+-- nothing is leased that may put a file there, for the same task neither: the session would put its file there after the success was told (I8).
+CREATE FUNCTION is_path_disputed(p_sink text, p_path text) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT 1 FROM ready_chunks c WHERE c.sink = p_sink AND c.remove_path = p_path)
         OR EXISTS (SELECT 1 FROM leases l WHERE l.sink = p_sink AND l.remove_path = p_path)
-        OR EXISTS (SELECT 1 FROM holdouts h WHERE h.sink = p_sink AND h.path = p_path
-            AND (p_replaces OR h.deletes OR h.task_id <> p_task))
+        OR EXISTS (SELECT 1 FROM holdouts h WHERE h.sink = p_sink AND h.path = p_path)
+$$;
+
+-- Whether work on a chunk may put its task's file in place. A chunk of several puts nothing there.
+CREATE FUNCTION may_place(p_kind text, p_first bigint, p_last bigint, t tasks) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_kind = 'finalize' OR p_kind = 'fetch' AND (NOT t.planned OR p_first = 0 AND p_last IS NOT DISTINCT FROM t.size)
 $$;
 
 -- Of chunks that the caller has locked and is about to lease, returns those that are to be leased now. The others may put a file at a disputed path,
@@ -26,11 +29,9 @@ BEGIN
     END IF;
     WITH held AS (
         UPDATE ready_chunks c SET status = 'waiting', not_before = statement_timestamp() + interval '250 ms'
-        FROM tasks t JOIN groups g ON g.id = t.group_id
+        FROM tasks t
         WHERE c.id = ANY (p_chunks) AND t.id = c.task_id
-            -- A chunk that is not the whole file puts nothing in place.
-            AND (c.kind = 'finalize' OR c.kind = 'fetch' AND (NOT t.planned OR c.first = 0 AND c.last IS NOT DISTINCT FROM t.size))
-            AND is_path_disputed(t.sink, t.path, t.id, coalesce(g.policy ->> 'ifExists' = 'replace', false))
+            AND may_place(c.kind, c.first, c.last, t) AND is_path_disputed(t.sink, t.path)
         RETURNING c.id
     )
     SELECT array_agg(id) INTO v_later FROM held;

@@ -168,7 +168,7 @@ $$;
 -- is asked on its own rung. A task whose pause waited for its file to be put in place is paused now. A task that has failed stays failed; if it is
 -- retried, it begins without any bytes.
 CREATE FUNCTION start_over(
-    p_task bigint, p_first_chunk bigint, p_source integer, p_attempts integer, p_deaths integer
+    p_task bigint, p_first_chunk bigint, p_source integer, p_attempts integer, p_deaths integer, p_reported bigint DEFAULT NULL
 ) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -188,7 +188,7 @@ BEGIN
         UNION ALL SELECT resume - first FROM ready_chunks WHERE task_id = p_task AND kind = 'fetch'
     ) AS parts;
     t.started_at := coalesce(t.started_at, leased_since(p_task));
-    PERFORM hold_out(ARRAY[p_task], NULL);
+    PERFORM hold_out(ARRAY[p_task], p_reported);
     PERFORM settle_charges(ARRAY[p_task]);
     DELETE FROM leases WHERE task_id = p_task AND kind <> 'purge';
     DELETE FROM ready_chunks WHERE task_id = p_task AND kind <> 'purge';
@@ -265,7 +265,8 @@ CREATE FUNCTION hold_out(p_tasks bigint[], p_reported bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path)
-    SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, t.sink, t.path FROM leases l CROSS JOIN task_of(l.task_id) AS t
+    SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, t.sink, CASE WHEN may_place(l.kind, l.first, l.last, t) THEN t.path ELSE '' END
+    FROM leases l CROSS JOIN task_of(l.task_id) AS t
     WHERE l.task_id = ANY (p_tasks) AND l.kind IN ('fetch', 'finalize', 'trial')
         AND l.chunk_id IS DISTINCT FROM p_reported
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
@@ -276,9 +277,9 @@ $$;
 -- The same for some leases alone, if they are still held. A purge that is taken away may still delete a file.
 CREATE FUNCTION hold_out_leases(p_chunks bigint[], p_epochs bigint[]) RETURNS void
 LANGUAGE sql AS $$
-    INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path, deletes)
+    INSERT INTO holdouts (epoch, session_id, sync, lane, origin_id, group_id, task_id, sink, path)
     SELECT l.epoch, l.session_id, l.sync, l.lane, l.origin_id, l.group_id, l.task_id, l.sink,
-        CASE WHEN l.kind = 'purge' THEN coalesce(l.remove_path, '') ELSE coalesce(t.path, '') END, l.kind = 'purge'
+        CASE WHEN l.kind = 'purge' THEN coalesce(l.remove_path, '') WHEN may_place(l.kind, l.first, l.last, t) THEN coalesce(t.path, '') ELSE '' END
     FROM leases l JOIN unnest(p_chunks, p_epochs) AS u (chunk_id, epoch) ON has_id(l.chunk_id, u.chunk_id) AND l.epoch = u.epoch
     LEFT JOIN task_of(l.task_id) AS t ON true
     WHERE l.kind <> 'resolve' AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = l.session_id)
