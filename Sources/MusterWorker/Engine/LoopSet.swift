@@ -14,7 +14,7 @@ final class LoopSet: Sendable {
         var loops: [any TransferLoop] = []
         for _ in 0..<max(1, count) {
             let configuration = CurlLoopConfiguration(
-                maxConnections: max(256, slots), connectionCacheSize: 64, idlePatience: idlePatience)
+                maxConnections: max(256, 2 * slots), connectionCacheSize: 64, idlePatience: idlePatience)
             loops.append(try CurlLoop(configuration))
         }
         self.init(loops)

@@ -33,6 +33,8 @@ struct HeldLease: Sendable {
     var startedAt: Int64?
     /// When its job was started.
     var takesSlotSince: Int64?
+    /// Whether its job was started beyond the worker's slots.
+    var isBeyondSlots = false
 }
 
 /// Every lease of the process, with the counts that decide about room. Only this table changes phases.
@@ -46,8 +48,13 @@ struct LeaseTable: Sendable {
         var aborting = 0
         var ended = 0
 
-        /// Leases that take a slot: an aborting job may still be inside a write.
+        /// Those of `occupying` that were started beyond the slots.
+        var beyondSlots = 0
+
+        /// Leases whose jobs run: an aborting job may still be inside a write.
         var occupying: Int { running + releasing + aborting }
+        /// Leases that take a slot.
+        var inSlots: Int { occupying - beyondSlots }
         /// Leases whose work is not over.
         var unfinished: Int { queued + running + finishing + releasing + aborting }
     }
@@ -90,7 +97,8 @@ struct LeaseTable: Sendable {
     func slotsTaken(since moment: Int64) -> Int {
         leases.values.count { lease in
             switch lease.phase {
-            case .running, .releasing, .aborting: lease.takesSlotSince.map { $0 <= moment } ?? false
+            case .running, .releasing, .aborting:
+                !lease.isBeyondSlots && lease.takesSlotSince.map { $0 <= moment } ?? false
             case .queued, .finishing, .ended: false
             }
         }
@@ -153,7 +161,11 @@ struct LeaseTable: Sendable {
     }
 
     /// Takes the first queued lease that may begin, in whose lane nothing runs, and on whose chunk no stopping job still works. Makes it running.
-    mutating func startNext(_ now: Int64, where mayBegin: (LeaseDocument) -> Bool) -> LeaseDocument? {
+    ///
+    /// - Parameter isBeyondSlots: whether it takes no slot.
+    mutating func startNext(
+        _ now: Int64, isBeyondSlots: Bool, where mayBegin: (LeaseDocument) -> Bool
+    ) -> LeaseDocument? {
         let next = queue.firstIndex { name in
             guard stopping[name.chunk] == nil, let lease = leases[name], case .queued(let document, _) = lease.phase
             else {
@@ -162,6 +174,7 @@ struct LeaseTable: Sendable {
             return lease.lane.map { lanes[$0]?.occupying ?? 0 == 0 } ?? true && mayBegin(document)
         }
         guard let next, case .queued(let document, _)? = leases[queue[next]]?.phase else { return nil }
+        leases[document.name]?.isBeyondSlots = isBeyondSlots
         move(document.name, to: .running)
         leases[document.name]?.startedAt = now
         leases[document.name]?.takesSlotSince = now
@@ -177,6 +190,10 @@ struct LeaseTable: Sendable {
             case .finishing, .ended: break
             }
             lanes[lane] = content.queued == 0 && content.occupying == 0 ? nil : content
+        }
+        switch phase {
+        case .running, .releasing, .aborting: if leases[name]?.isBeyondSlots == true { counts.beyondSlots += step }
+        case .queued, .finishing, .ended: break
         }
         switch phase {
         case .queued: counts.queued += step

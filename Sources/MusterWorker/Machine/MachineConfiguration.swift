@@ -40,8 +40,10 @@ struct MachineConfiguration: Sendable {
     var lookPause: Duration = .seconds(10)
     /// How long a lease may wait for a slot before it is given back.
     var queueTime: Duration = .seconds(2)
-    /// How long transfers have taken slots before a worker begins one more than it has slots, for a group that has no connection (I19).
+    /// How long transfers have taken slots before a worker begins more than it has slots, for groups that have no connection (I19).
     var sparePatience: Duration = .seconds(5)
+    /// How many transfers a worker runs beyond its slots at most.
+    var transfersBeyondSlots: Int { max(1, slots / 2) }
     /// A sink that goes bad again within this span goes on with the backoff that it had.
     var sinkRelapse: Duration = .seconds(60)
     /// How often a healthy sink is checked of which this worker has no leases.

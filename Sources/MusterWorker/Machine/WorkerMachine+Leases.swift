@@ -8,21 +8,23 @@ extension WorkerMachine {
         return max(0, min(freeSlots - leases.startable, bound))
     }
 
-    /// Whether the worker begins one more transfer than it has slots: all are taken, and three of four by transfers that last long, which may be those of
-    /// one group (adr/0051).
+    /// Whether the worker begins one more transfer beyond its slots: all are taken, three of four by transfers that last long, which may be those of few
+    /// groups (adr/0051).
     func takesSpare(_ now: Int64) -> Bool {
-        guard takesWork, bound > 0, leases.counts.occupying == configuration.slots else { return false }
+        let counts = leases.counts
+        guard takesWork, bound > 0, counts.inSlots >= configuration.slots,
+            counts.beyondSlots < configuration.transfersBeyondSlots, openFiles > 0
+        else { return false }
         let taken = leases.slotsTaken(since: now - configuration.sparePatience.wholeNanoseconds)
         return 4 * taken >= 3 * configuration.slots
     }
 
-    /// How many more transfers may begin. A lease that is being made durable or put in place takes no slot, but holds a
-    /// file open.
-    private var freeSlots: Int {
-        let counts = leases.counts
-        return min(
-            configuration.slots - counts.occupying,
-            MachineConfiguration.jobsPerSlot * configuration.slots - counts.occupying - counts.finishing)
+    /// How many more transfers may begin within the slots. A transfer beyond the slots never takes one: it would take it from a more urgent group.
+    private var freeSlots: Int { min(configuration.slots - leases.counts.inSlots, openFiles) }
+
+    /// How many more leases may hold a file open. One that is being made durable or put in place takes no slot, but holds its file.
+    private var openFiles: Int {
+        MachineConfiguration.jobsPerSlot * configuration.slots - leases.counts.occupying - leases.counts.finishing
     }
 
     /// How many leases the worker takes besides, to queue in its lanes: enough that no lane waits for a round trip between two transfers.
@@ -67,7 +69,7 @@ extension WorkerMachine {
         // Not the machine itself: a closure that has a copy of it makes every change copy the table of leases.
         let shares = shares
         while freeSlots > 0 || leases.counts.queued > 0 && takesSpare(now),
-            let lease = leases.startNext(now, where: { Self.isPayable($0, shares) })
+            let lease = leases.startNext(now, isBeyondSlots: freeSlots <= 0, where: { Self.isPayable($0, shares) })
         {
             effects.append(.start(lease, seat: leases.seat(of: lease.name)))
         }

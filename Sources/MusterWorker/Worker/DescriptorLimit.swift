@@ -9,9 +9,9 @@ public enum DescriptorLimit {
     /// Descriptors that threads, loops, the log, the calls to coordinators and, in `get`, the coordinator itself need, and
     /// those that are left to system libraries.
     private static let reserved = 96 + OpenDescriptors.spare
-    /// What a transfer needs: a connection, perhaps an idle connection, a part file, and the files of earlier transfers
-    /// that are not durable yet.
-    private static let perTransfer = 2 + MachineConfiguration.jobsPerSlot
+    /// What a slot needs: a connection, perhaps an idle connection, its part of the connections beyond the slots (`MachineConfiguration.transfersBeyondSlots`), a
+    /// part file, and the files of earlier transfers that are not durable yet.
+    private static let perTransfer = 3 + MachineConfiguration.jobsPerSlot
     /// What a sink needs besides the directories of tasks' paths: its own directories, and what wakes its threads.
     private static let perSink = 8
     /// What the checks of a worker need besides the directories of a walk (`SinkChecker`): what wakes their thread, and a file or a list of names with

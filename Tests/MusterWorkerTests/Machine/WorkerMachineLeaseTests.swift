@@ -16,23 +16,6 @@ struct WorkerMachineLeaseTests {
         #expect(report?.durable == nil)
     }
 
-    /// Another group may wait for a slot (I19).
-    @Test func oneMoreTransferBeginsWhenAllSlotsWereTakenLongAgo() {
-        var harness = MachineHarness(slots: 2)
-        let first = harness.open()
-        harness.answer(first, [lease(1), lease(2)])
-        #expect(harness.passAnswering(.milliseconds(4_900)).syncs.allSatisfy { $0.spare == nil })
-        harness.passAnswering(.seconds(10))
-        let sync = harness.pass(.seconds(8)).syncs.last
-        #expect(sync?.spare == true && sync?.room == 0)
-        #expect(harness.answer(sync, [lease(3)]).started == [lease(3).name])
-        #expect(harness.machine.room == 0)
-        #expect(harness.passAnswering(.seconds(20)).syncs.allSatisfy { $0.spare == nil }, "one alone")
-        #expect(harness.end(lease(3), done()).syncs.last?.spare == true, "the next one may follow at once")
-        harness.end(lease(1), done())
-        #expect(harness.machine.room == 1)
-    }
-
     @Test func freedSlotStartsTheNextLease() {
         var harness = MachineHarness(slots: 1)
         let first = harness.open()

@@ -15,7 +15,7 @@ import Testing
                     let transfers = DescriptorLimit.transfers(of: limit, sinks: sinks, workers: workers)
                     // Six threads of a sink hold twice the directories each; a sink has four of its own and three pools.
                     // The checker has a walk, a bell, and a file in its directory.
-                    let ofWorker = sinks * (8 + 6 * 2 * directories) + (3 + 2 * directories) + 6 * transfers
+                    let ofWorker = sinks * (8 + 6 * 2 * directories) + (3 + 2 * directories) + 7 * transfers
                     let used = 96 + OpenDescriptors.spare + workers * ofWorker
                     #expect(directories >= 2 && transfers >= 1, "\(limit), \(sinks), \(workers)")
                     #expect(used <= limit, "\(limit), \(sinks), \(workers): \(directories), \(transfers)")

@@ -1,0 +1,47 @@
+import MusterAPI
+import MusterCore
+import Testing
+
+@testable import MusterWorker
+
+/// The transfers that a worker begins beyond its slots (I19, adr/0051).
+@Suite struct WorkerMachineSpareTests {
+    /// Another group may wait for a slot (I19).
+    @Test func oneMoreTransferBeginsWhenAllSlotsWereTakenLongAgo() {
+        var harness = MachineHarness(slots: 2)
+        let first = harness.open()
+        harness.answer(first, [lease(1), lease(2)])
+        #expect(harness.passAnswering(.milliseconds(4_900)).syncs.allSatisfy { $0.spare == nil })
+        harness.passAnswering(.seconds(10))
+        let sync = harness.pass(.seconds(8)).syncs.last
+        #expect(sync?.spare == true && sync?.room == 0)
+        #expect(harness.answer(sync, [lease(3)]).started == [lease(3).name])
+        #expect(harness.machine.room == 0)
+        #expect(harness.passAnswering(.seconds(20)).syncs.allSatisfy { $0.spare == nil }, "one alone")
+        #expect(harness.end(lease(3), done()).syncs.last?.spare == true, "the next one may follow at once")
+        harness.end(lease(1), done())
+        #expect(harness.machine.room == 1)
+    }
+
+    /// Each of several groups at slow origins gets one, and a further group still finds one (I19).
+    @Test func halfAsManyTransfersAsSlotsBeginBesideThoseThatLastLong() {
+        var harness = MachineHarness(slots: 4)
+        harness.answer(harness.open(), (1...4 as ClosedRange<Int64>).map { lease($0) })
+        harness.passAnswering(.seconds(10))
+        var sync = harness.pass(.seconds(8)).syncs.last
+        for number in 5...6 as ClosedRange<Int64> {
+            #expect(sync?.spare == true && sync?.room == 0)
+            let news = harness.answer(sync, [lease(number)])
+            #expect(news.started == [lease(number).name])
+            sync = news.syncs.last ?? harness.pass(.seconds(8)).syncs.last
+        }
+        #expect(sync != nil && sync?.spare == nil, "two at most")
+        sync = harness.end(lease(6), done()).syncs.last
+        #expect(sync?.spare == true && sync?.room == 0)
+        // A transfer beyond the slots takes no slot from a more urgent group, however long it lasts.
+        harness.end(lease(1), done())
+        #expect(harness.machine.room == 1)
+        harness.end(lease(5), done())
+        #expect(harness.machine.room == 1)
+    }
+}
