@@ -168,9 +168,16 @@ extension StoreModel {
                 attempts -= attempts / round
                 for index in task.chunks.indices { task.chunks[index].attempts -= task.chunks[index].attempts / round }
             }
+            if !task.sources[source].isDead, task.sources[source].refusedWith == nil, chunk.durable == 0,
+                let status = failure.status, (400..<500).contains(status)
+            {
+                task.sources[source].refusedWith = status
+            }
             task.sources[source].isDead = true
             self[place] = task
-            if task.sources.allSatisfy(\.isDead) { return fail(place, reported: lease.epoch) }
+            guard task.sources.allSatisfy(\.isDead) else { break }
+            guard askOnceMore(place, besides: source) else { return fail(place, reported: lease.epoch) }
+            attempts = 0
         case .retry, .nextSource, .returnChunk: break
         }
         guard chunk.kind == .fetch else {

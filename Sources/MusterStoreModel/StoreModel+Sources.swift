@@ -29,4 +29,22 @@ extension StoreModel {
             task.chunks[index].origin = task.sources[next].origin
         }
     }
+
+    /// Makes the sources usable again that refused a task's file with a status which may be a limit, and serve others; each of them once. Returns whether
+    /// there are any.
+    mutating func askOnceMore(_ place: Place, besides source: Int) -> Bool {
+        guard var task = self[place] else { return false }
+        for index in task.sources.indices where index != source {
+            guard let status = task.sources[index].refusedWith, status > 0 else { continue }
+            let origin = task.sources[index].origin
+            let isBusy = places.values.contains { other in
+                other != place && self[other]?.chunks.contains { $0.lease?.lane.origin == origin } == true
+            }
+            guard isBusy, origins[origin, default: Origin()].refusesWith[status, default: 0] < 3 else { continue }
+            task.sources[index].refusedWith = 0
+            task.sources[index].isDead = false
+        }
+        self[place] = task
+        return !task.sources.allSatisfy(\.isDead)
+    }
 }

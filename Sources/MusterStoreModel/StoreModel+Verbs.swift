@@ -91,6 +91,7 @@ extension StoreModel {
                 task.isPausing = false
                 for index in task.sources.indices {
                     task.sources[index].isDead = false
+                    task.sources[index].refusedWith = nil
                     task.sources[index].refreshes = 0
                 }
                 for index in task.chunks.indices {

@@ -241,13 +241,14 @@ extension FetchJob {
     private static func isOfServer(_ status: Int) -> Bool { [500, 502, 504].contains(status) }
 
     /// Whether a refusal that usually has another meaning may be a limit: the origin serves other requests, or may, and the file would be given up for the
-    /// refusal, or loses a try by it.
+    /// refusal, or loses a try by it. A source that was not asked yet is asked first.
     private func isUnusualLimit(
         _ kind: FailureKind, _ status: Int, _ question: FetchQuestion, _ arrival: Arrival
     ) -> Bool {
+        guard lease.mayMoveOn != true else { return false }
         // A proxy before a server that takes one request at a time answers the others so. By itself such an answer is a try.
         if Self.isOfServer(status) { return arrival.isShared && context.conduct.isServing(origin, despite: status) }
-        guard kind.rule == .nextSource || kind == .network, status != 407, lease.mayMoveOn != true else { return false }
+        guard kind.rule == .nextSource || kind == .network, status != 407 else { return false }
         // After a redirect to an unreachable host, no request without the range follows.
         return (question.range == nil || !kind.mayBeForRange && kind != .badRange || kind == .network)
             && (arrival.isShared || context.conduct.isServing(origin, despite: status))

@@ -267,6 +267,7 @@ CREATE TABLE sources (
     origin_id       bigint NOT NULL,                         -- of that URL
     headers         jsonb,                                   -- the caller's; may hold secrets: leases alone read it
     dead            boolean NOT NULL DEFAULT false,          -- given up until a retry
+    refused_with    integer,                                 -- the 4xx for which it was given up; 0: it was asked once more since
     rung            text NOT NULL DEFAULT 'chunks',          -- how it is requested, as in tasks; it contradicted the rungs above
     failures        integer NOT NULL DEFAULT 0,              -- failures that say something about the source itself
     failed          integer NOT NULL DEFAULT 0,              -- all its failures, as noted in attempts; shown only

@@ -169,7 +169,7 @@ BEGIN
     IF v_rule = 'nextSource' AND t.mirrors > 1 AND v_before = 0 AND may_look(l, t) THEN
         v_rule := 'retry';
     ELSIF v_rule = 'nextSource' THEN
-        v_attempts := give_up_source(t.id, p_source, f.sources, v_attempts);
+        v_attempts := give_up_source(l, p_source, f, v_attempts);
         IF v_attempts IS NULL THEN
             PERFORM fail_task(t.id, f.kind, f.detail, l.chunk_id);
             RETURN 'failed';

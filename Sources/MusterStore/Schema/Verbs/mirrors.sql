@@ -127,17 +127,26 @@ END
 $$;
 
 -- Gives a source up. Returns the tries of the chunk that are left to count; NULL if no source is left. The tries of the source were not those of the
--- others: each chunk has as many less as it had at one of p_sources.
-CREATE FUNCTION give_up_source(p_task bigint, p_source integer, p_sources integer, p_attempts integer) RETURNS integer
+-- others: each chunk has as many less as it had at one of the sources. When no source is left, those are asked once more that refused the file with a
+-- status that may be a limit: the file was not kept waiting for them as long as another source was left (row 24).
+CREATE FUNCTION give_up_source(l leases, p_source integer, f failure, p_attempts integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE sources SET dead = true WHERE task_id = p_task AND ordinal = p_source AND NOT dead;
-    IF FOUND AND p_sources > 1 THEN
-        p_attempts := p_attempts - p_attempts / p_sources;
-        UPDATE ready_chunks SET attempts = attempts - attempts / p_sources WHERE task_id = p_task AND kind = 'fetch' AND attempts >= p_sources;
-        UPDATE leases SET attempts = attempts - attempts / p_sources WHERE task_id = p_task AND kind = 'fetch' AND attempts >= p_sources;
+    UPDATE sources SET dead = true, refused_with = coalesce(refused_with, CASE WHEN l.durable = 0 AND f.status BETWEEN 400 AND 499 THEN f.status END)
+    WHERE task_id = l.task_id AND ordinal = p_source AND NOT dead;
+    IF FOUND AND f.sources > 1 THEN
+        p_attempts := p_attempts - p_attempts / f.sources;
+        UPDATE ready_chunks SET attempts = attempts - attempts / f.sources WHERE task_id = l.task_id AND kind = 'fetch' AND attempts >= f.sources;
+        UPDATE leases SET attempts = attempts - attempts / f.sources WHERE task_id = l.task_id AND kind = 'fetch' AND attempts >= f.sources;
     END IF;
-    RETURN (SELECT p_attempts WHERE EXISTS (SELECT 1 FROM sources WHERE task_id = p_task AND NOT dead));
+    IF EXISTS (SELECT 1 FROM sources WHERE task_id = l.task_id AND NOT dead) THEN RETURN p_attempts; END IF;
+    UPDATE sources s SET dead = false, refused_with = 0
+    FROM origins o
+    WHERE s.task_id = l.task_id AND s.ordinal <> p_source AND s.refused_with > 0 AND o.id = coalesce(s.fresh_origin_id, s.origin_id)
+        -- It serves others, as far as is known, and no three files were refused so for good.
+        AND (recent_answers(o) > 0.2 OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.task_id <> l.task_id))
+        AND NOT is_believed(o, s.refused_with);
+    RETURN CASE WHEN FOUND THEN 0 END;
 END
 $$;
 
