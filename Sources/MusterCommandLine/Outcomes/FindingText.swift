@@ -37,7 +37,7 @@ enum FindingText {
             isRepair
                 ? "another program has written there: move the file away, then muster fsck --repair fetches it again"
                 : "muster fsck --repair fetches it again, unless another program has written to it"
-        case .fileUnreadable: "let the workers read it, then run muster fsck again"
+        case .fileUnreadable: "let the workers read it, or move away what is in its way, then run muster fsck again"
         case .fileWritten: "muster fsck --deep compares the content"
         case .fileForeign: "nothing: this installation never changes the file"
         case .partMissing, .partShort:
