@@ -28,7 +28,7 @@ extension StoreModel {
     }
 
     /// Whether work on a chunk may put the task's file in place. A chunk of several puts nothing there.
-    private func mayPlace(_ chunk: Chunk, of task: Task) -> Bool {
+    func mayPlace(_ chunk: Chunk, of task: Task) -> Bool {
         chunk.kind == .finalize
             || chunk.kind == .fetch && (!task.isPlanned || chunk.first == 0 && chunk.last == task.size)
     }

@@ -41,7 +41,7 @@ public struct WorkerConfiguration: Sendable {
     public var name: String
     /// The sinks that it reaches; at least one, each with a different name.
     public var sinks: [SinkConfiguration]
-    /// How many transfers run at once, within `Limits.slots`.
+    /// How many transfers run at once, within `Limits.slots`; half as many more at the most for groups without a connection (adr/0051).
     public var slots: Int
     /// How many workers run in this process; they share the files that it may open.
     public var workersInProcess = 1

@@ -107,8 +107,7 @@ extension SimulatedDatabase.State {
                 !locked.contains(known.place.group)
             else { continue }
             for chunk in task.chunks where chunk.status == .ready && chosen.isFree(chunk, of: known.place) {
-                let isWhole = chunk.kind == .finalize || !task.isPlanned || chunk.first == 0 && chunk.last == task.size
-                if isWhole, isDisputed(known.path) { continue }
+                if chosen.mayPlace(chunk, of: task), isDisputed(known.path) { continue }
                 if chunk.kind == .finalize {
                     guard room > 0 else { continue }
                     room -= 1

@@ -5,13 +5,20 @@ import Testing
 
 /// A source that refused a file and serves others may have a limit, for which the file was not kept waiting as long as another source was left.
 @Suite struct RefusedSourceTests {
-    private static func begin(_ fixture: StoreFixture, serves: Bool) async throws -> TestWorker {
+    private static func begin(
+        _ fixture: StoreFixture, serves: Bool = false, isBusy: Bool = false
+    ) async throws -> TestWorker {
+        if isBusy {
+            try await fixture.makeGroup("other", [Wanted("u", origins: ["a"])], isSealed: true)
+            var other = try await fixture.makeWorker("other")
+            #expect(try await other.claim().count == 1)
+        }
         try await fixture.makeGroup("g", [Wanted("t", origins: ["a", "b"])], isSealed: true)
         if serves {
             try await fixture.run(
                 """
                 INSERT INTO origin_flow (origin_id, bytes, answers, at)
-                SELECT origin_id, 1000, 9, statement_timestamp() FROM sources WHERE ordinal = 0
+                SELECT origin_id, 1000, 9, statement_timestamp() FROM sources WHERE ordinal = 0 LIMIT 1
                 """)
         }
         return try await fixture.makeWorker()
@@ -42,9 +49,23 @@ import Testing
         }
     }
 
+    /// Nothing of the other file has come yet.
+    @Test func itIsAskedOnceMoreWhileAnotherFileIsBeingFetchedThere() async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.begin(fixture, isBusy: true)
+            for (source, status) in [(0, 410), (1, 451)] as [(Int32, Int)] {
+                let lease = try #require(try await worker.claim().first)
+                #expect(lease.source == source)
+                try await worker.refuse(lease, status)
+            }
+            #expect(try await worker.claim().map(\.source) == [0])
+            try await fixture.check()
+        }
+    }
+
     @Test func itIsGivenUpIfItServesNothing() async throws {
         try await StoreFixture.run { fixture in
-            var worker = try await Self.begin(fixture, serves: false)
+            var worker = try await Self.begin(fixture)
             for (source, status) in [(0, 410), (1, 451)] as [(Int32, Int)] {
                 let lease = try #require(try await worker.claim().first)
                 #expect(lease.source == source)

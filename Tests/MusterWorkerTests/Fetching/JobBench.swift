@@ -6,6 +6,7 @@ import MusterSystem
 import MusterTestSupport
 import Synchronization
 import SystemPackage
+import Testing
 
 @testable import MusterWorker
 
@@ -202,3 +203,18 @@ extension JobEnding {
 }
 
 func crc(_ bytes: [UInt8]) -> UInt32 { CRC32C.extend(CRC32C.empty, bytes) }
+
+extension JobBench {
+    /// Runs `body` while the origin sends a file.
+    func serving(_ origin: ScriptedOrigin, _ body: () async throws -> Void) async throws {
+        origin.serve("/slow.iso", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
+        origin.hold("/slow.iso", afterBytes: 2 * mebibyte)
+        var lease = LeaseDocument.first(origin.url("/slow.iso"), task: 9, path: "slow.iso")
+        lease.asksForAll = true
+        async let slow = run(lease)
+        try await waitForBytes(lease, 1)
+        try await body()
+        origin.release("/slow.iso")
+        #expect(await slow.finished?.size == 4 * mebibyte)
+    }
+}

@@ -43,6 +43,25 @@ import Testing
         }
     }
 
+    /// Three files with two sources came in ten seconds when each of them took turns first.
+    @Test(arguments: [500, 502, 504]) func anErrorOfTheServerTakesTurnsOnlyWhereNoOtherSourceIsLeft(
+        status: Int
+    ) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/a.bin", ScriptedOrigin.File(.seeded(seed: 59, size: 100_000)))
+            #expect(await bench.run(.first(origin.url("/a.bin"), path: "a.bin")).finished?.size == 100_000)
+            origin.misbehave("/b.bin", .status(status, retryAfter: nil))
+            try await bench.serving(origin) {
+                for isLeft in [true, false] {
+                    var lease = LeaseDocument.first(origin.url("/b.bin"), task: isLeft ? 2 : 3, path: "b.bin")
+                    lease.mayMoveOn = isLeft ? true : nil
+                    #expect(await bench.run(lease).failure?.status == status)
+                    #expect((origin.requests.count { $0.path == "/a.bin" } == 1) == isLeft)
+                }
+            }
+        }
+    }
+
     /// Otherwise the file would never have a last try, as long as other files are served.
     @Test(arguments: [nil, .failed, .atOnce] as [Look?])
     func fileThatIsAlwaysToldOfTooManyRequestsTakesTurnsAtItsLaterTries(looks: Look?) async throws {

@@ -57,7 +57,7 @@ import Testing
             origin.misbehave("/c.bin", .status(status, retryAfter: nil), when: .first(4))
             #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
             // The file that comes meanwhile shows that the origin serves, however long that takes.
-            try await serving(bench, origin) {
+            try await bench.serving(origin) {
                 #expect(await fetch(bench, origin, "c.bin", task: 3)?.isLimit == true)
                 // The file is fetched as soon as there is room. From now on few turns are not enough.
                 #expect(await fetch(bench, origin, "c.bin", task: 3) == nil)
@@ -93,7 +93,7 @@ import Testing
             origin.misbehave("/b.bin", .hangBeforeHeaders)
             // A second request for the file would hang, so this request keeps the default timeouts.
             #expect(await fetch(bench, origin, "a.bin", task: 1) == nil)
-            try await serving(bench, origin) {
+            try await bench.serving(origin) {
                 var lease = LeaseDocument.first(origin.url("/b.bin"), task: 2, path: "b.bin")
                 lease.options = FetchOptions()
                 lease.options?.firstByteTimeoutSeconds = 4
@@ -115,7 +115,7 @@ import Testing
             origin.serve("/a.bin", file)
             origin.misbehave("/a.bin", .status(404, retryAfter: nil), when: .init(requests: 1..<9))
             #expect(await fetch(bench, origin, "a.bin", task: 1, asksForAll: true) == nil)
-            try await serving(bench, origin) {
+            try await bench.serving(origin) {
                 let failure = await fetch(bench, origin, "b.bin", task: 2, asksForAll: true)
                 #expect(failure?.kind == .notFound)
                 #expect(failure?.isLimit == nil)
@@ -131,7 +131,7 @@ import Testing
             origin.misbehave("/a.bin", .status(status, retryAfter: nil), when: .after(1))
             origin.misbehave("/b.bin", .status(status, retryAfter: nil), when: .first(4))
             #expect(await fetch(bench, origin, "a.bin", task: 1, asksForAll: true) == nil)
-            try await serving(bench, origin) {
+            try await bench.serving(origin) {
                 #expect(await fetch(bench, origin, "b.bin", task: 2, asksForAll: true) == nil)
                 origin.misbehave("/c.bin", .status(status, retryAfter: nil))
                 #expect(await fetch(bench, origin, "c.bin", task: 3, asksForAll: true)?.isLimit == true)
@@ -289,7 +289,7 @@ import Testing
             var limit = page
             limit.content = .seeded(seed: 62, size: 900)
             for name in ["a.zip", "c.zip"] { origin.misbehave("/\(name)", .replaced(with: limit)) }
-            try await serving(bench, origin) {
+            try await bench.serving(origin) {
                 let failure = await fetch(bench, origin, "c.zip", task: 3)
                 #expect(failure?.kind == .httpStatus(200))
                 #expect(failure?.isLimit == true)
@@ -315,23 +315,10 @@ import Testing
         }
     }
 
-    /// Runs `body` while the origin sends a file.
-    private func serving(_ bench: JobBench, _ origin: ScriptedOrigin, _ body: () async throws -> Void) async throws {
-        origin.serve("/slow.iso", ScriptedOrigin.File(.seeded(seed: 60, size: 4 * mebibyte)))
-        origin.hold("/slow.iso", afterBytes: 2 * mebibyte)
-        var lease = LeaseDocument.first(origin.url("/slow.iso"), task: 9, path: "slow.iso")
-        lease.asksForAll = true
-        async let slow = bench.run(lease)
-        try await bench.waitForBytes(lease, 1)
-        try await body()
-        origin.release("/slow.iso")
-        #expect(await slow.finished?.size == 4 * mebibyte)
-    }
-
     /// A file is missing while a slow file arrives. The slow file's request is left alone for a while; then the slow file serves as the witness.
     @Test func fileThatIsOnItsWayIsAWitness() async throws {
         try await withBench { bench, origin in
-            try await serving(bench, origin) {
+            try await bench.serving(origin) {
                 #expect(await fetch(bench, origin, "b.iso", task: 2)?.isLimit == false)
             }
         }
