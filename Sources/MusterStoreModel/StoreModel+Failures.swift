@@ -187,6 +187,11 @@ extension StoreModel {
             return
         }
 
+        if rule == .retry, failure.kind.rule == .retry, !task.isPlanned, chunk.durable == chunk.resume {
+            // A source that is out is no reason to leave one that serves others.
+            _ = askOnceMore(place, besides: chunk.source)
+            task = self[place] ?? task
+        }
         let isAlone = task.isPlanned && !task.mixes
         let keeps = Self.keepsAnything(task, chunk)
         let stays =
@@ -307,7 +312,7 @@ extension StoreModel {
             return (task.teacher ?? chunk.source) == chunk.source || task.sources[chunk.source].bytes > 0
         }
         let isLast = task.sources.indices.allSatisfy { $0 == chunk.source || task.sources[$0].isDead }
-        guard isLast, let status = failure.status else { return false }
+        guard isLast || task.sources[chunk.source].isAskedAgain, let status = failure.status else { return false }
         guard origins[chunk.origin, default: Origin()].refusesWith[status, default: 0] < 3 else { return false }
         if task.sources[chunk.source].bytes > 0 { return true }
         if isShared, chunk.attempts < 2, task.sources[chunk.source].failures < 9 { return true }

@@ -35,13 +35,16 @@ extension StoreModel {
     mutating func askOnceMore(_ place: Place, besides source: Int) -> Bool {
         guard var task = self[place] else { return false }
         for index in task.sources.indices where index != source {
-            guard let status = task.sources[index].refusedWith, status > 0 else { continue }
+            guard let status = task.sources[index].refusedWith, !task.sources[index].isAskedAgain,
+                task.sources[index].isDead
+            else { continue }
             let origin = task.sources[index].origin
             let isBusy = places.values.contains { other in
                 other != place && self[other]?.chunks.contains { $0.lease?.lane.origin == origin } == true
             }
-            guard isBusy, origins[origin, default: Origin()].refusesWith[status, default: 0] < 3 else { continue }
-            task.sources[index].refusedWith = 0
+            let isServing = isBusy || origins[origin, default: Origin()].hasServed
+            guard isServing, origins[origin, default: Origin()].refusesWith[status, default: 0] < 3 else { continue }
+            task.sources[index].isAskedAgain = true
             task.sources[index].isDead = false
         }
         self[place] = task

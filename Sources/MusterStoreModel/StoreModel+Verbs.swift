@@ -92,6 +92,7 @@ extension StoreModel {
                 for index in task.sources.indices {
                     task.sources[index].isDead = false
                     task.sources[index].refusedWith = nil
+                    task.sources[index].isAskedAgain = false
                     task.sources[index].refreshes = 0
                 }
                 for index in task.chunks.indices {

@@ -71,8 +71,10 @@ struct StoreModel {
         /// The origin that the source is fetched from now.
         var origin: String
         var isDead = false
-        /// The 4xx for which it was given up; 0: it was asked once more since.
+        /// The 4xx for which it was given up first.
         var refusedWith: Int?
+        /// Whether it was asked once more since.
+        var isAskedAgain = false
         /// The content version that the source's content differs from.
         var differsIn: Int?
         /// The rung on which the source is asked.

@@ -183,6 +183,7 @@ extension ReportBatch.Entry {
             path: ReportedText.path(finished.path),
             // The report of a whole file counts its durable bytes only if these are all of the file.
             crc: report.durable.flatMap { $0.offset == finished.size ? $0.crc : nil },
-            reusedFrom: ReportedText.path(finished.reusedFrom))
+            reusedFrom: ReportedText.path(finished.reusedFrom),
+            isUnasked: finished.wasThere == true && report.learned == nil)
     }
 }

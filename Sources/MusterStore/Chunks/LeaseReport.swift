@@ -100,11 +100,14 @@ public enum LeaseReport {
         public let crc: UInt32?
         /// The path of the file that it was copied from, if nothing was fetched.
         public let reusedFrom: String?
+        /// Whether it was at its path already, and no origin was asked.
+        public let isUnasked: Bool
 
         /// A report.
         public init(
             session: SessionID, lease: LeaseName, size: Int64, digests: String, representation: Representation?,
-            effectiveURL: String?, path: String? = nil, crc: UInt32? = nil, reusedFrom: String? = nil
+            effectiveURL: String?, path: String? = nil, crc: UInt32? = nil, reusedFrom: String? = nil,
+            isUnasked: Bool = false
         ) {
             self.session = session
             self.lease = lease
@@ -115,6 +118,7 @@ public enum LeaseReport {
             self.path = path
             self.crc = crc
             self.reusedFrom = reusedFrom
+            self.isUnasked = isUnasked
         }
     }
 

@@ -29,7 +29,7 @@ extension Store {
             SELECT report_answer(
                 ROW(\(report.session), \(report.lease.chunk), \(report.lease.epoch), \(representation.size),
                     \(representation.etag), \(representation.lastModified), \(representation.isDateStrong ?? false),
-                    \(try Self.json(representation.digests)), \(report.effectiveURL), NULL, NULL, NULL, NULL)::content,
+                    \(try Self.json(representation.digests)), \(report.effectiveURL), NULL, NULL, NULL, NULL, NULL)::content,
                 \(report.suggestedName), \(report.rung), \(report.askedForAll), \(report.chunkSize)) AS held
             """, waking: .work)[0].decode("held")
     }
@@ -65,7 +65,8 @@ extension Store {
                     \(reports.map { $0.representation?.lastModified }), \(reports.map { $0.representation?.isDateStrong }),
                     \(try reports.map { try Self.json($0.representation?.digests) }), \(reports.map(\.effectiveURL)),
                     \(reports.map { PostgresJSON($0.digests) }), \(reports.map(\.path)),
-                    \(reports.map { $0.crc.map { Int64($0) } }), \(reports.map(\.reusedFrom)))
+                    \(reports.map { $0.crc.map { Int64($0) } }), \(reports.map(\.reusedFrom)),
+                    \(reports.map(\.isUnasked)))
                     AS u))::text
             """, waking: [.work, .events])
     }

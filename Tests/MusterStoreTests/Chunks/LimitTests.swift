@@ -161,6 +161,29 @@ import Testing
         }
     }
 
+    /// Other groups may be redirected to other origins (I19).
+    @Test func limitOfAnOriginBehindARedirectLeavesLanesToOtherGroups() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", Wanted.many(60, size: 10))
+            var worker = try await fixture.makeWorker()
+            for allowance in [8, 4, 2] as [Int32] {
+                let leases = try await worker.claim(2)
+                try await worker.refuse(leases[0], 503, isElsewhere: true)
+                #expect(try await fixture.allowance() == allowance, "the group is alone")
+                try await worker.release(leases[1])
+            }
+            try await fixture.makeGroup("h", Wanted.many(60, "h", size: 10))
+            let leases = try await worker.claim(2)
+            let refused = try #require(leases.first { $0.group == "g" })
+            try await worker.refuse(refused, 503, isElsewhere: true)
+            #expect(try await fixture.allowance() == 8)
+            let own = try #require(try await worker.claim(2).first)
+            try await worker.refuse(own, 503)
+            #expect(try await fixture.allowance() == 4)
+            try await fixture.check()
+        }
+    }
+
     @Test func anOriginWithALongRetryAfterIsProbedByOneLane() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(9, size: 10))

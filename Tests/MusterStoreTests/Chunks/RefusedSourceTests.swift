@@ -63,6 +63,37 @@ import Testing
         }
     }
 
+    /// The other source is out: it has had one try when the one that serves is asked once more.
+    @Test(arguments: [nil, 502]) func itIsAskedOnceMoreWhileTheOtherIsOut(status: Int?) async throws {
+        try await StoreFixture.run { fixture in
+            var worker = try await Self.begin(fixture, serves: true)
+            let refused = try #require(try await worker.claim().first)
+            try await worker.refuse(refused, 404)
+            let lease = try #require(try await worker.claim().first)
+            #expect(lease.source == 1)
+            if let status {
+                try await worker.refuse(lease, status)
+            } else {
+                try await worker.fail(lease, .network, isUnreached: true)
+            }
+            try await fixture.passBackoffs()
+            let again = try #require(try await worker.claim().first)
+            #expect(again.source == 0 && !again.mayMoveOn)
+            // It is given up after that, and the other source has its tries.
+            try await worker.refuse(again, 404)
+            try await fixture.passBackoffs()
+            var sources: Set<Int32> = []
+            while let next = try await worker.claimWork().first {
+                sources.insert(next.source)
+                try await worker.refuse(next, next.source == 0 ? 404 : 502)
+                try await fixture.passBackoffs()
+            }
+            #expect(sources.contains(1))
+            #expect(try await fixture.store.group("g").state == .failed)
+            try await fixture.check()
+        }
+    }
+
     @Test func itIsGivenUpIfItServesNothing() async throws {
         try await StoreFixture.run { fixture in
             var worker = try await Self.begin(fixture)

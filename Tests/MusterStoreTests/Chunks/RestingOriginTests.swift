@@ -12,6 +12,15 @@ import Testing
         return policy
     }
 
+    /// Lets the pause of an origin pass, in which nothing is leased there.
+    private static func passPause(of seconds: Int64, worker: inout TestWorker, _ fixture: StoreFixture) async throws {
+        #expect(try await worker.claim(1).isEmpty)
+        try await fixture.age(
+            .refusal, .firstRefusal, .rest, .grant, .originBytes, by: .milliseconds(1_150 * seconds))
+        try await fixture.passBackoffs()
+        try await fixture.learnLimit(nil)
+    }
+
     @Test func aRunningTransferDoesNotKeepAnOriginFromBeingProbed() async throws {
         try await StoreFixture.run(policy: Self.policy) { fixture in
             try await fixture.makeGroup("g", Wanted.many(9, size: 100_000))
@@ -84,6 +93,55 @@ import Testing
                 "SELECT count(*) FROM ready_chunks WHERE not_before > statement_timestamp() + interval '20 s'")
             #expect(waiting == 2)
             #expect(try await worker.claim(1).map(\.group) == ["a"])
+            try await fixture.check()
+        }
+    }
+
+    /// Each pause is over before another group has to try the origin.
+    @Test func aGroupThatIsRefusedAloneForSecondsHoldsUpNoOtherAfterTenSeconds() async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("a", Wanted.many(9, size: 100_000))
+            try await fixture.makeGroup("b", Wanted.many(99, "b", size: 100_000))
+            var worker = try await fixture.makeWorker()
+            for round in 0...3 {
+                let leases = try await worker.claim(8)
+                #expect(Set(leases.map(\.group)) == ["a", "b"], "round \(round)")
+                let refused = try #require(leases.first { $0.group == "a" })
+                try await worker.refuse(refused, 429, retryAfter: 3)
+                for lease in leases where lease.group == "b" { try await worker.finish(lease, size: 100_000) }
+                for lease in leases where lease.group == "a" && lease.name != refused.name {
+                    try await worker.release(lease)
+                }
+                try await fixture.store.foldOriginRates()
+                guard round < 3 else { break }
+                try await Self.passPause(of: 3, worker: &worker, fixture)
+            }
+            // A lease that was granted twelve seconds after the first refusal of `a` was served.
+            #expect(try await Set(worker.claim(8).map(\.group)) == ["b"])
+            #expect(try await fixture.store.explanation(of: "a").situation.origins.first?.origin.pausedUntil != nil)
+            try await fixture.check()
+        }
+    }
+
+    /// An origin that serves the refused group as well, in every round or in every other one, has a limit for all.
+    @Test(arguments: [(11, 1), (3, 2)])
+    func aGroupThatIsServedBetweenItsRefusalsIsNotMeantAlone(pause: Int64, interval: Int) async throws {
+        try await StoreFixture.run(policy: Self.policy) { fixture in
+            try await fixture.makeGroup("a", Wanted.many(29, size: 100_000))
+            try await fixture.makeGroup("b", Wanted.many(99, "b", size: 100_000))
+            var worker = try await fixture.makeWorker()
+            for round in 0...6 {
+                let leases = try await worker.claim(8)
+                #expect(Set(leases.map(\.group)) == ["a", "b"], "round \(round)")
+                let refused = try #require(leases.last { $0.group == "a" })
+                for group in round % interval == 0 ? ["a", "b"] : ["b"] {
+                    try await worker.finish(try #require(leases.first { $0.group == group }), size: 100_000)
+                }
+                try await worker.refuse(refused, 429, retryAfter: pause)
+                for lease in leases { try await worker.release(lease) }
+                try await fixture.store.foldOriginRates()
+                try await Self.passPause(of: pause, worker: &worker, fixture)
+            }
             try await fixture.check()
         }
     }

@@ -18,7 +18,7 @@ extension StoreFixture {
 
     /// Lets the ten seconds pass after which one lane probes a resting origin.
     func passProbePause() async throws {
-        try await age(.refusal, .learning, .grant, by: .seconds(11))
+        try await age(.refusal, .firstRefusal, .learning, .grant, by: .seconds(11))
         try await run("UPDATE origins SET try_at = statement_timestamp()")
     }
 

@@ -17,6 +17,7 @@ enum TimeColumn: String {
     case limit = "origins.limited_at"
     case originBytes = "origins.rate_at"
     case refusal = "origins.refused_at"
+    case firstRefusal = "origins.refused_since"
     case rest = "origins.not_before"
     case chunkWait = "ready_chunks.not_before"
     case expiry = "sessions.expires_at"

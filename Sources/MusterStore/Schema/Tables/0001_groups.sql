@@ -131,7 +131,7 @@ CREATE TABLE origins (
     -- itself.
     try_at           timestamptz,
     refused_group    bigint,                                 -- the group whose request last brought a Retry-After: others try the origin first
-    tried_group      bigint,                                 -- the group that last had the lane that tries the origin
+    refused_since    timestamptz,                            -- since when no file of that group was served
     alone_group      bigint,                                 -- the group that its Retry-After means alone (`is_meant_alone`); NULL: none
     alone_until      timestamptz,                            -- until when the last Retry-After for that group holds
     looked_up_to     bigint NOT NULL DEFAULT 0,              -- the last chunk that was checked for another source while the origin rests
@@ -267,7 +267,8 @@ CREATE TABLE sources (
     origin_id       bigint NOT NULL,                         -- of that URL
     headers         jsonb,                                   -- the caller's; may hold secrets: leases alone read it
     dead            boolean NOT NULL DEFAULT false,          -- given up until a retry
-    refused_with    integer,                                 -- the 4xx for which it was given up; 0: it was asked once more since
+    refused_with    integer,                                 -- the 4xx for which it was given up first
+    asked_again     boolean NOT NULL DEFAULT false,          -- whether it was asked once more since (`ask_once_more`)
     rung            text NOT NULL DEFAULT 'chunks',          -- how it is requested, as in tasks; it contradicted the rungs above
     failures        integer NOT NULL DEFAULT 0,              -- failures that say something about the source itself
     failed          integer NOT NULL DEFAULT 0,              -- all its failures, as noted in attempts; shown only

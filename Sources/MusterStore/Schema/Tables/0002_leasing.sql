@@ -99,6 +99,8 @@ CREATE INDEX ready_chunks_awaiting ON ready_chunks (id) WHERE coalesce(status = 
 -- The explanation of a group looks for these.
 CREATE INDEX ready_chunks_put_off ON ready_chunks (group_id, not_before) WHERE coalesce(status = 'waiting', false);
 CREATE INDEX ready_chunks_by_task ON ready_chunks (task_id);
+-- Checks look for the parts of these.
+CREATE INDEX ready_chunks_begun ON ready_chunks (task_id, version) WHERE resume > first;
 -- One question at a time per task, whatever the number of workers (rows 21 and 22).
 CREATE UNIQUE INDEX ready_chunks_one_question ON ready_chunks (task_id) WHERE kind IN ('resolve', 'trial');
 
@@ -225,6 +227,8 @@ CREATE UNLOGGED TABLE origin_flow (
     bytes     bigint NOT NULL,                               -- received from it
     answers   bigint NOT NULL DEFAULT 0,                     -- leases that it fulfilled
     forgave   integer,                                       -- the status with which it had refused one of these files before; NULL: none
+    group_id  bigint,                                        -- of the answers; NULL: none
+    granted_at timestamptz,                                  -- when the last of their leases was granted
     at        timestamptz NOT NULL DEFAULT statement_timestamp()   -- when they came: rows of a transfer that ended a while ago may still be here
 );
 
@@ -294,7 +298,7 @@ CREATE TYPE failure AS (
     sources      integer                                     -- number of sources that the chunk's tries go round
 );
 
--- What a report says of a file: at its path (`report_contents`), or in the first response (`report_answer`), which knows nothing of the last four.
+-- What a report says of a file: at its path (`report_contents`), or in the first response (`report_answer`), which knows nothing of the last five.
 CREATE TYPE content AS (
     session_id    bigint,                                    -- the session that reports
     chunk_id      bigint,                                    -- the lease's chunk
@@ -308,5 +312,6 @@ CREATE TYPE content AS (
     digests       jsonb,                                     -- the digests of the file
     path          text,                                      -- the file's path; NULL: the task's
     crc           bigint,                                    -- CRC32C of the whole file; NULL: the worker does not know it
-    reused        text                                       -- the path of the file that it was copied from; NULL: it was fetched
+    reused        text,                                      -- the path of the file that it was copied from; NULL: it was fetched
+    unasked       boolean                                    -- whether it was at its path already, and no origin was asked
 );

@@ -270,7 +270,7 @@ BEGIN
             c := grant_chunks(c, v_picked, v_places.sessions, v_places.lanes, c.group_id, c.mean);
             v_opened := least(v_places.opened, cardinality(v_picked));
             c.openings := without_slots(c.openings, v_places.sessions[:v_opened]);
-            UPDATE origins o SET try_at = statement_timestamp() + interval '10 s', tried_group = c.group_id
+            UPDATE origins o SET try_at = statement_timestamp() + interval '10 s'
             WHERE o.id = v_origin.id AND is_resting(o) AND v_opened > 0;
             c.free[array_position(c.origins, v_origin.id)] := c.free[array_position(c.origins, v_origin.id)] - v_opened;
             IF v_is_limited THEN

@@ -34,11 +34,11 @@ BEGIN
     UPDATE sessions s SET rate_at = set_back_by(s.rate_at, v_step) WHERE s.rate_at > statement_timestamp();
     UPDATE origins o
     SET not_before = CASE WHEN o.try_at IS NULL THEN o.not_before ELSE set_back_by(o.not_before, v_step) END, try_at = set_back_by(o.try_at, v_step),
-        alone_until = set_back_by(o.alone_until, v_step),
+        alone_until = set_back_by(o.alone_until, v_step), refused_since = set_back_by(o.refused_since, v_step),
         cut_at = set_back_by(o.cut_at, v_step), learned_at = set_back_by(o.learned_at, v_step), limited_at = set_back_by(o.limited_at, v_step),
         doubted_at = set_back_by(o.doubted_at, v_step), out_since = set_back_by(o.out_since, v_step),
         compared_at = set_back_by(o.compared_at, v_step), rate_at = set_back_by(o.rate_at, v_step), refused_at = set_back_by(o.refused_at, v_step);
-    UPDATE origin_flow f SET at = set_back_by(f.at, v_step) WHERE f.at > statement_timestamp();
+    UPDATE origin_flow f SET at = set_back_by(f.at, v_step), granted_at = set_back_by(f.granted_at, v_step) WHERE f.at > statement_timestamp();
     UPDATE groups g SET rate_at = set_back_by(g.rate_at, v_step) WHERE g.rate_at > statement_timestamp();
     UPDATE budget_shares b SET used_at = set_back_by(b.used_at, v_step) WHERE b.used_at > statement_timestamp();
     UPDATE leases l

@@ -19,8 +19,9 @@ BEGIN
         UPDATE sources s SET bytes = s.bytes + f.brought, busy_ms = s.busy_ms + busy_ms(f.granted_at)
         FROM finished f WHERE f.mirrors > 1 AND f.done_by = 'fetch' AND has_id(s.task_id, f.id) AND s.ordinal = f.served_by
     ), flowed AS (
-        INSERT INTO origin_flow (origin_id, bytes, answers, forgave)
-        SELECT origin_id, sum(came), count(*), refused_with FROM finished WHERE done_by = 'fetch' AND origin_id > 0 GROUP BY 1, 4
+        INSERT INTO origin_flow (origin_id, bytes, answers, forgave, group_id, granted_at)
+        SELECT origin_id, sum(came), count(*), refused_with, group_id, max(granted_at)
+        FROM finished WHERE done_by = 'fetch' AND origin_id > 0 GROUP BY 1, 4, 5
     ), late AS (
         -- A worker that lost a lease may have made or shared a part after the file was put in place, whether it still runs or not.
         INSERT INTO ready_chunks (kind, task_id, group_id, origin_id, sink, version, rank, status)
@@ -77,7 +78,8 @@ BEGIN
             AND (l.kind = 'finalize' OR l.kind = 'fetch' AND (
                 SELECT NOT t.planned OR l.first = 0 AND l.last IS NOT DISTINCT FROM t.size FROM tasks t WHERE t.id = l.task_id))
         RETURNING l.task_id, l.kind, l.origin_id, l.source, l.first, l.resume, l.durable, l.charged, l.granted_at, u.size,
-            u.digests, u.etag, u.last_modified, u.date_strong, u.url, u.path, u.stated, u.crc, u.reused
+            u.digests, u.etag, u.last_modified, u.date_strong, u.url, u.path, u.stated, u.crc, u.reused,
+            u.reused IS NOT NULL OR u.unasked IS TRUE AS is_had, u.unasked IS TRUE AS unasked
     )
     UPDATE tasks t
     SET state = 'succeeded', planned = true, size = d.size, chunks_left = 0, bytes_done = d.size,
@@ -103,9 +105,9 @@ BEGIN
         before.state, before.size,
         CASE WHEN d.kind = 'finalize' THEN 0 ELSE d.size - (d.durable - d.first) END,
         -- Bytes that the sink had already came from no origin, and take nothing from other groups.
-        CASE WHEN d.kind = 'finalize' OR d.reused IS NOT NULL THEN 0 ELSE d.size - (d.durable - d.first) END,
-        CASE WHEN d.reused IS NOT NULL THEN 0 ELSE d.size - d.resume END,
-        d.kind, d.origin_id, d.source, d.charged, d.granted_at;
+        CASE WHEN d.kind = 'finalize' OR d.is_had THEN 0 ELSE d.size - (d.durable - d.first) END,
+        CASE WHEN d.is_had THEN 0 ELSE d.size - d.resume END,
+        d.kind, CASE WHEN d.unasked THEN 0 ELSE d.origin_id END, d.source, d.charged, d.granted_at;
 END
 $$;
 

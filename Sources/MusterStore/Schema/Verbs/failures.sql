@@ -106,11 +106,16 @@ $$;
 -- that taught their version for some tries, unless their bytes are lost anyhow. After that the task starts over at another source, since nothing
 -- would tell the bytes of the two apart (I8); but not for ever (I12).
 CREATE FUNCTION following_source(l leases, t tasks, f failure, p_attempts integer, p_keeps boolean) RETURNS integer
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
-    v_next integer := next_source(t, l.source,
-        p_keeps AND NOT t.mixes AND (p_attempts < 3 AND goes_on(t) OR t.restarts + 1 >= (f.policy).max_restarts));
+    v_next integer;
 BEGIN
+    -- A source that is out is no reason to leave one that serves others.
+    IF f.rule = 'retry' AND l.kind = 'fetch' AND t.mirrors > 1 AND NOT t.planned AND l.durable = l.resume THEN
+        PERFORM ask_once_more(l, l.source);
+    END IF;
+    v_next := next_source(t, l.source,
+        p_keeps AND NOT t.mixes AND (p_attempts < 3 AND goes_on(t) OR t.restarts + 1 >= (f.policy).max_restarts));
     IF v_next <= l.source AND p_attempts >= 3 AND t.restarts + 1 < (f.policy).max_restarts THEN
         -- After the others have had their turns: a source that was skipped, since its content is not this version's, may be the better one.
         SELECT coalesce(min(s.ordinal), v_next) INTO v_next FROM sources s

@@ -133,6 +133,7 @@ $$;
 CREATE FUNCTION may_move_on(l leases, t tasks) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT l.kind = 'fetch' AND l.attempts < t.mirrors - 1 AND (t.mixes OR NOT t.planned) AND has_another_source(t.id, l.source, t.version)
+        AND NOT is_asked_again(l.task_id, l.source)
 $$;
 
 -- The number of earlier rounds in which all sources were tried for a chunk that another source may bring too; NULL for other leases, and in the first

@@ -80,8 +80,6 @@ DECLARE
     v_is_shared boolean;
     v_is_echo boolean;
     v_is_known boolean;
-    v_allowed integer;
-    v_learned integer;
 BEGIN
     f.limit_signal := limit_signal_of(l, t, f);
     SELECT * INTO o FROM origins WHERE id = l.origin_id;
@@ -133,7 +131,7 @@ BEGIN
     WHERE id = o.id;
     IF v_is_echo THEN RETURN false; END IF;
     IF NOT v_is_shared THEN
-        PERFORM leave_alone(o.id, f);
+        IF lanes_for_others(o, l, f) = 0 THEN PERFORM leave_alone(o.id, f); END IF;
         RETURN true;
     END IF;
     IF recent_answers(o) >= 1 AND coalesce(f.status <> ALL (o.limits_with), true)
@@ -142,15 +140,7 @@ BEGIN
     THEN
         RETURN CASE WHEN f.kind <> 'network' THEN true END;
     END IF;
-    v_allowed := allowed_connections(o, (f.policy).origin_cap);
-    v_learned := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)));
-    UPDATE origins
-    SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
-        limited_epoch = (SELECT last_value FROM lease_epochs)
-    WHERE id = o.id;
-    -- Leases that wait in the only lane request nothing meanwhile.
-    IF v_allowed = 1 THEN PERFORM leave_alone(o.id, f); END IF;
-    RETURN v_learned = v_allowed;
+    RETURN NOT reduce_allowance(o, l, f);
 END
 $$;
 
@@ -249,10 +239,7 @@ BEGIN
     END IF;
     IF f.status = ANY (o.limits_with) THEN RETURN true; END IF;
     IF t.planned THEN RETURN has_worked(t, l.source); END IF;
-    IF is_believed(o, f.status) OR EXISTS (SELECT 1 FROM sources s WHERE s.task_id = t.id AND NOT s.dead AND s.ordinal <> l.source)
-    THEN
-        RETURN false;
-    END IF;
+    IF is_believed(o, f.status) OR has_another_source(t.id, l.source) AND NOT is_asked_again(t.id, l.source) THEN RETURN false; END IF;
     IF has_worked(t, l.source) THEN RETURN true; END IF;
     IF v_is_new AND l.attempts <= (CASE WHEN v_serves THEN 2 WHEN p_is_shared THEN 1 ELSE -1 END) THEN RETURN true; END IF;
     -- A file that was refused alone from the beginning says nothing about other files, unless these have been kept waiting because of such refusals.

@@ -127,8 +127,7 @@ END
 $$;
 
 -- Gives a source up. Returns the tries of the chunk that are left to count; NULL if no source is left. The tries of the source were not those of the
--- others: each chunk has as many less as it had at one of the sources. When no source is left, those are asked once more that refused the file with a
--- status that may be a limit: the file was not kept waiting for them as long as another source was left (row 24).
+-- others: each chunk has as many less as it had at one of the sources. When no source is left, those that refused the file are asked once more.
 CREATE FUNCTION give_up_source(l leases, p_source integer, f failure, p_attempts integer) RETURNS integer
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -140,13 +139,31 @@ BEGIN
         UPDATE leases SET attempts = attempts - attempts / f.sources WHERE task_id = l.task_id AND kind = 'fetch' AND attempts >= f.sources;
     END IF;
     IF EXISTS (SELECT 1 FROM sources WHERE task_id = l.task_id AND NOT dead) THEN RETURN p_attempts; END IF;
-    UPDATE sources s SET dead = false, refused_with = 0
+    RETURN CASE WHEN ask_once_more(l, p_source) THEN 0 END;
+END
+$$;
+
+-- Makes the sources usable again that refused a file with a status which may be a limit, each of them once: the file was not kept waiting for them as
+-- long as another source was left (row 24). They serve others, as far as is known, and no three files were refused so for good. Returns whether there
+-- are any.
+CREATE FUNCTION ask_once_more(l leases, p_source integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE sources s SET dead = false, asked_again = true
     FROM origins o
-    WHERE s.task_id = l.task_id AND s.ordinal <> p_source AND s.refused_with > 0 AND o.id = coalesce(s.fresh_origin_id, s.origin_id)
-        -- It serves others, as far as is known, and no three files were refused so for good.
-        AND (recent_answers(o) > 0.2 OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.task_id <> l.task_id))
+    WHERE s.task_id = l.task_id AND s.ordinal <> p_source AND s.dead AND NOT s.asked_again AND s.refused_with IS NOT NULL
+        AND o.id = coalesce(s.fresh_origin_id, s.origin_id)
+        AND (has_served_lately(o.id) OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.task_id <> l.task_id))
         AND NOT is_believed(o, s.refused_with);
-    RETURN CASE WHEN FOUND THEN 0 END;
+    RETURN FOUND;
+END
+$$;
+
+-- Whether a source is asked once more: then no other one is the better remedy.
+CREATE FUNCTION is_asked_again(p_task bigint, p_source integer) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN coalesce((SELECT s.asked_again FROM sources s WHERE s.task_id = p_task AND s.ordinal = p_source), false);
 END
 $$;
 

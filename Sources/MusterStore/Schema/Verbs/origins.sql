@@ -17,15 +17,23 @@ $$;
 CREATE FUNCTION may_try(o origins, p_group bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    RETURN NOT is_resting(o) OR o.refused_group IS DISTINCT FROM p_group OR NOT EXISTS (
-        SELECT 1 FROM groups g
-        WHERE g.id <> p_group AND g.state IN ('open', 'sealed') AND group_may_run(g) AND EXISTS (
-            SELECT 1 FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = o.id AND c.status = 'ready'));
+    RETURN NOT is_resting(o) OR o.refused_group IS DISTINCT FROM p_group OR NOT others_wait(o.id, p_group);
 END
 $$;
 
--- Whether an origin's Retry-After means one group alone, as its token or its proxy: another group's connection that tried the origin was served, within
--- ten minutes of the group's last refusal.
+-- Whether other groups have chunks that could be leased on an origin.
+CREATE FUNCTION others_wait(p_origin bigint, p_group bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM groups g
+        WHERE g.id <> p_group AND g.state IN ('open', 'sealed') AND group_may_run(g) AND EXISTS (
+            SELECT 1 FROM ready_chunks c WHERE c.group_id = g.id AND c.origin_id = p_origin AND c.status = 'ready'));
+END
+$$;
+
+-- Whether an origin's Retry-After means one group alone, as its token or its proxy: a lease of another group that was granted ten seconds or more after
+-- the group was refused first brought something, and no lease of the group did. It holds for ten minutes after the group's last refusal.
 CREATE FUNCTION is_meant_alone(o origins, p_group bigint) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(o.alone_group = p_group AND o.alone_until > statement_timestamp() - interval '10 min', false)
@@ -52,6 +60,7 @@ BEGIN
         -- Lanes that are opened after refused_at are those that try the origin.
         refusals = decayed(o.refusals, o.refused_at, 0), refused_at = statement_timestamp(),
         refused_group = l.group_id,
+        refused_since = CASE WHEN o.refused_group = l.group_id THEN coalesce(o.refused_since, statement_timestamp()) ELSE statement_timestamp() END,
         -- A pause by an operator stays as it is.
         try_at = CASE WHEN NOT is_resting(o) OR o.try_at IS NOT NULL THEN statement_timestamp() + interval '10 s' END
     WHERE o.id = l.origin_id AND recent_answers(o) <= 8 * (decayed(o.refusals, o.refused_at, 0) + 1);
@@ -70,6 +79,35 @@ $$;
 CREATE FUNCTION learned_connections(o origins) RETURNS integer
 LANGUAGE sql STABLE AS $$
     SELECT o.learned + (power(2, least(20, greatest(0, floor(extract(epoch FROM statement_timestamp() - o.learned_at) / 5) - 1))) - 1)::integer
+$$;
+
+-- Halves the lanes that an origin may have, though not below those that bring bytes beside the refused one, nor below `lanes_for_others`. Returns
+-- whether it has fewer now. The caller has locked the origin.
+CREATE FUNCTION reduce_allowance(o origins, l leases, f failure) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_allowed integer := allowed_connections(o, (f.policy).origin_cap);
+    v_learned integer := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)), lanes_for_others(o, l, f));
+BEGIN
+    UPDATE origins
+    SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
+        limited_epoch = (SELECT last_value FROM lease_epochs)
+    WHERE id = o.id;
+    -- Leases that wait in the only lane request nothing meanwhile.
+    IF v_allowed = 1 AND v_learned = 1 THEN PERFORM leave_alone(o.id, f); END IF;
+    RETURN v_learned < v_allowed;
+END
+$$;
+
+-- How many lanes an origin keeps where the limit is that of another origin, to which redirects led: half of its cap while other groups have work there,
+-- so that these wait for no limit of an origin that they do not use (I19). 0: the limit is its own, or the group is alone there.
+CREATE FUNCTION lanes_for_others(o origins, l leases, f failure) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN CASE WHEN f.is_elsewhere AND (others_wait(o.id, l.group_id)
+            OR EXISTS (SELECT 1 FROM leases h WHERE h.origin_id = o.id AND h.group_id <> l.group_id))
+        THEN coalesce(o.max_connections, (f.policy).origin_cap) / 2 ELSE 0 END;
+END
 $$;
 
 -- When an origin last served something; NULL: never, or not known.
@@ -145,26 +183,39 @@ BEGIN
     IF v_origins IS NULL THEN RETURN 0; END IF;
     PERFORM serve_again(v_origins);
     WITH taken AS MATERIALIZED (
-        DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING origin_id, bytes, answers, forgave, at
+        DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING *
+    ), served AS (
+        SELECT t.origin_id, t.group_id, t.granted_at FROM taken t WHERE t.answers > 0
+        UNION ALL SELECT l.origin_id, l.group_id, l.granted_at FROM leases l
+        WHERE l.origin_id = ANY (v_origins) AND l.durable >= l.resume + hardly_anything()
+    ), apart AS (
+        -- Whether the group that was refused last was served since, and whether another one was by a lease that was granted later.
+        SELECT o.id, bool_or(s.group_id = o.refused_group) AS itself,
+            bool_or(s.group_id <> o.refused_group AND s.granted_at >= o.refused_since + interval '10 s') AS others
+        FROM origins o JOIN served s ON s.origin_id = o.id AND s.granted_at > o.refused_since GROUP BY 1
     )
     UPDATE origins o
     SET rate_bytes = CASE WHEN n.at IS NULL THEN flowed(o.rate_bytes, o.rate_at, n.bytes) ELSE n.bytes END,
         answers = CASE WHEN n.at IS NULL THEN decayed(o.answers, o.rate_at, n.answers) ELSE n.answers END,
         rate_at = coalesce(n.at, statement_timestamp()), out_since = NULL,
         limits_with = ARRAY(SELECT DISTINCT status FROM unnest(o.limits_with || n.forgave) AS u (status) WHERE status IS NOT NULL),
-        -- It has fulfilled a lease since one lane may try it, or is serving the lane that tries it.
-        not_before = CASE WHEN n.is_over THEN NULL ELSE o.not_before END,
-        alone_group = CASE WHEN n.is_over AND o.tried_group <> o.refused_group THEN o.refused_group ELSE o.alone_group END,
-        alone_until = CASE WHEN n.is_over AND o.tried_group <> o.refused_group THEN statement_timestamp() ELSE o.alone_until END
+        -- It has fulfilled a lease since one lane may try it, or is serving the lane that tries it; or its pause is meant for one group alone.
+        not_before = CASE WHEN n.is_over OR n.is_apart AND o.try_at IS NOT NULL THEN NULL ELSE o.not_before END,
+        alone_group = CASE WHEN n.is_apart THEN o.refused_group ELSE o.alone_group END,
+        alone_until = CASE WHEN NOT n.is_apart THEN o.alone_until WHEN n.is_over THEN statement_timestamp()
+            ELSE least(greatest(o.not_before, statement_timestamp()), statement_timestamp() + interval '30 s') END,
+        refused_group = CASE WHEN NOT n.itself THEN o.refused_group END,
+        refused_since = CASE WHEN NOT n.itself THEN o.refused_since END
     FROM (
-        SELECT f.*, u.try_at IS NOT NULL AND u.refused_at < statement_timestamp() - interval '10 s' AND (f.answers > 0 OR EXISTS (
-            SELECT FROM leases l WHERE l.origin_id = u.id AND l.granted_at > u.refused_at AND l.durable >= l.resume + hardly_anything())) AS is_over
+        SELECT f.*, coalesce(a.itself, false) AS itself, coalesce(a.others AND NOT a.itself, false) AS is_apart,
+            u.try_at IS NOT NULL AND u.refused_at < statement_timestamp() - interval '10 s' AND (f.answers > 0 OR EXISTS (
+                SELECT FROM leases l WHERE l.origin_id = u.id AND l.granted_at > u.refused_at AND l.durable >= l.resume + hardly_anything())) AS is_over
         FROM (
-        SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, array_agg(DISTINCT forgave) AS forgave,
-            -- When the last of these came, if that is more than 5 s ago.
-            CASE WHEN max(at) < statement_timestamp() - interval '5 s' THEN max(at) END AS at
-        FROM taken GROUP BY 1
-        ) AS f JOIN origins u ON u.id = f.origin_id
+            SELECT origin_id, sum(bytes)::double precision AS bytes, sum(answers)::double precision AS answers, array_agg(DISTINCT forgave) AS forgave,
+                -- When the last of these came, if that is more than 5 s ago.
+                CASE WHEN max(at) < statement_timestamp() - interval '5 s' THEN max(at) END AS at
+            FROM taken GROUP BY 1
+        ) AS f JOIN origins u ON u.id = f.origin_id LEFT JOIN apart a ON a.id = f.origin_id
     ) AS n
     WHERE o.id = n.origin_id;
     RETURN cardinality(v_origins);

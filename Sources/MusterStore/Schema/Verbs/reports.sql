@@ -148,8 +148,8 @@ BEGIN
         ) AS n
         WHERE has_id(s.task_id, n.task_id) AND s.ordinal = n.source
     ), flowed AS (
-        INSERT INTO origin_flow (origin_id, bytes, answers)
-        SELECT origin_id, sum(last - durable), count(*) FROM fetched WHERE origin_id > 0 GROUP BY 1
+        INSERT INTO origin_flow (origin_id, bytes, answers, group_id, granted_at)
+        SELECT origin_id, sum(last - durable), count(*), group_id, max(granted_at) FROM fetched WHERE origin_id > 0 GROUP BY 1, 4
     ), unasked AS (
         -- The task needs no answer from the resolver any more.
         DELETE FROM ready_chunks c USING touched t WHERE c.kind = 'resolve' AND has_id(c.task_id, t.id) AND t.state = 'finalizing'

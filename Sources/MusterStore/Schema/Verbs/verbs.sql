@@ -110,7 +110,7 @@ DECLARE
     v_failed bigint;
 BEGIN
     SELECT count(*) INTO v_failed FROM tasks WHERE id = ANY (p_tasks) AND state = 'failed';
-    UPDATE sources SET dead = false, refused_with = NULL, mismatches = 0, refreshes = 0
+    UPDATE sources SET dead = false, refused_with = NULL, asked_again = false, mismatches = 0, refreshes = 0
     WHERE task_id = ANY (p_tasks) AND (dead OR refused_with IS NOT NULL OR mismatches > 0 OR refreshes > 0);
     UPDATE tasks
     SET state = CASE WHEN EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = tasks.id AND c.kind = 'finalize')
