@@ -14,7 +14,7 @@ import Testing
         "a stale report was refused", "a chunk was resumed", "a running chunk was split",
         "the outcome of a commit was unknown", "a fenced file was put in place", "a content version changed",
         "a session expired", "an answer with leases was lost", "a worker was killed", "power was lost",
-        "a late write reached no file",
+        "a late write reached no file", "the file of a lost lease was taken",
     ]
 
     @Test func everyHistoryEndsAsItShouldAndRareSituationsOccur() async {

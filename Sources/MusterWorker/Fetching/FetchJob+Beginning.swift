@@ -24,6 +24,7 @@ extension FetchJob {
         var plan = FetchPlan(lease, source: source, from: first, isSilent: context.conduct.isSilent(origin))
         if lease.looks == .atOnce, first == .whole { plan.leftRungs = [.chunks, .stream] }
         plan.manner = context.conduct.manner(of: origin)
+        if let ending = try await placedBefore(plan) { return .over(ending) }
         let settings: RequestSettings
         switch try await checkedSettings() {
         case .usable(let known): settings = known
@@ -72,97 +73,7 @@ extension FetchJob {
         }
     }
 
-    /// Checks whether the file at the path is the content that the response described. Because of that file, the body was
-    /// not taken.
-    func adopt(
-        _ plan: FetchPlan,
-        _ digests: [ContentDigest],
-        lastModified: Int64?,
-        _ writer: ChunkWriter
-    ) async -> JobEnding {
-        let size = plan.known.size ?? lease.expectedSize
-        do {
-            switch try await examine(size: size, digests, lastModified: lastModified) {
-            case .matches(let size, let digests):
-                // The part is not needed.
-                if !(await drop(writer.part)) {
-                    _ = await equipment.purges.submit(PurgeOrder(task: lease.task, version: lease.version, file: nil))
-                }
-                return .done(nil, plan.learned, found(size, digests))
-            case .differs(let reason): return taken(by: "a different file", reason)
-            // The file was removed meanwhile: the next attempt fetches.
-            case .absent: return .released(nil, nil)
-            case .stopped: return await stop(plan, writer)
-            }
-        } catch {
-            return ending(of: error, durable: nil, nil)
-        }
-    }
-
-    private var stoppedBeforeBeginning: JobEnding { control.wish == .abort ? .aborted : .released(nil, nil) }
-
-    // MARK: - The file at the path
-
-    /// Whether nothing is known of the content yet, and no other session may be at work on it.
-    private var isFirst: Bool { !lease.planned && lease.start == 0 && lease.resume.offset == 0 && !lease.fenced }
-
-    /// Whether this lease is the one that looks for a file at the path: the first lease of the task, under a rule that does not just make room. After the
-    /// loss of a lease, even of an older content version, the file at the path may have been put there for this very task, which placing finds out.
-    private var looksForFile: Bool {
-        guard isFirst, lease.version == 1, lease.policy?.names != .suggested else { return false }
-        return switch lease.policy?.ifExists ?? .verify {
-        case .verify, .fail: true
-        case .replace, .rename: false
-        }
-    }
-
-    private func examine(
-        size: Int64?,
-        _ digests: [ContentDigest],
-        lastModified: Int64?
-    ) async throws(StorageError) -> ExistingFile.Verdict {
-        let path: DestinationPath
-        do {
-            path = try DestinationPath(validating: lease.path)
-        } catch {
-            return .differs(reason: error.description)
-        }
-        let pulse = Pulse()
-        let watch = FinalizeWatch(
-            mayContinue: { [context, control] in context.gate.isOpen && control.wish == .work },
-            verified: { [context, lease] _ in
-                if pulse.isDue() { context.tell(lease.name, .progress(nil, nil)) }
-            }
-        )
-        while await context.gate.opened(unless: { control.wish != .work }) {
-            let verdict = try await equipment.existing.check(
-                path: path,
-                size: size,
-                digests: digests,
-                recorded: Set(lease.policy?.computeDigests ?? []),
-                lastModified: lastModified,
-                mark: FileMark(
-                    owner: .init(installation: equipment.directory.session.installation, task: lease.task),
-                    version: lease.version
-                ),
-                watch: watch
-            )
-            guard case .stopped = verdict, !context.gate.isOpen else { return verdict }
-        }
-        return .stopped
-    }
-
-    private func found(_ size: Int64, _ digests: [ContentDigest]) -> Report.Finished {
-        var byName: [String: String] = [:]
-        for digest in digests { byName[digest.algorithm.rawValue] = digest.hexadecimal }
-        var finished = Report.Finished(size: size, digests: byName)
-        finished.wasThere = true
-        return finished
-    }
-
-    private func taken(by what: String, _ reason: String) -> JobEnding {
-        refused(.storage, "\(what) stands at \(lease.path): \(reason)")
-    }
+    var stoppedBeforeBeginning: JobEnding { control.wish == .abort ? .aborted : .released(nil, nil) }
 
     func refused(_ kind: FailureKind, _ detail: String) -> JobEnding {
         .failed(Report.Failure(kind: kind, detail: detail, source: source.ordinal), nil, nil)

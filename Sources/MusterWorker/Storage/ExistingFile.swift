@@ -7,8 +7,9 @@ import MusterCore
 /// except that a file with the content is marked as the task's (adr/0014).
 ///
 /// The file found may be the task's own: a worker that died between the rename and its report leaves the file in place,
-/// and the next lease is a fetch again if the file was one chunk. Such a lease is fenced. A job that would end a task
-/// because a file stands at its path (`fail`) must go on under a fenced lease: the `Finalizer` decides then.
+/// and the next lease is a fetch again if the file was one chunk. Such a lease is fenced, and looks for a `PlacedFile`
+/// first. A job that would end a task because a file stands at its path (`fail`) must go on under a fenced lease: the
+/// `Finalizer` decides then.
 struct ExistingFile: Sendable {
     /// What stands at the path.
     enum Verdict: Hashable, Sendable {
@@ -125,7 +126,7 @@ struct ExistingFile: Sendable {
                 throw error.atDestination("looking at \(question.path)")
             }
         }
-        try makeDurable(file, place, question.path)
+        try place.makeDurable(file, question.path)
         return verdict
     }
 
@@ -169,12 +170,14 @@ struct ExistingFile: Sendable {
         }
         return .matches(size: status.size, digests: findings.digests)
     }
+}
 
-    /// The file counts as finished from now on, whichever process wrote it (I8).
-    private func makeDurable(_ file: Descriptor, _ place: SinkPlace, _ path: DestinationPath) throws(StorageError) {
+extension SinkPlace {
+    /// Makes the file there durable, with the way to it: it counts as finished from now on, whichever process wrote it (I8).
+    func makeDurable(_ file: Descriptor, _ path: DestinationPath) throws(StorageError) {
         do {
             try file.synchronize()
-            for directory in place.chain { try directory.descriptor.synchronize() }
+            for directory in chain { try directory.descriptor.synchronize() }
         } catch {
             throw error.inSink("syncing \(path)")
         }

@@ -82,6 +82,11 @@ struct FileMark: Hashable, Sendable {
     /// Whether the owner itself put the file there, the file is unchanged since, and no other installation counts on it.
     func isIntact(_ status: FileStatus) -> Bool { !isAdopted && !isCountedOn && state == State(status) }
 
+    /// Whether the owner put this version of its file there, or counted it, and the file is unchanged since.
+    func isOf(_ other: FileMark, _ status: FileStatus) -> Bool {
+        owner == other.owner && version == other.version && state == State(status)
+    }
+
     /// The attribute's name: 64 bits of the path's SHA-256, since attribute names are short.
     static func attribute(of path: DestinationPath) -> String {
         let digest = SHA256.hash(data: Array(path.string.utf8))

@@ -71,7 +71,9 @@ extension SimulatedDatabase.State {
         model.finish(lease, by: session, size: report.size)
         guard let known = facts[lease.task], model[known.place]?.state == .succeeded else { return }
         facts[lease.task]?.crc = report.crc
-        if lease.isFenced { count("a fenced file was put in place") }
+        if lease.isFenced {
+            count(report.isUnasked ? "the file of a lost lease was taken" : "a fenced file was put in place")
+        }
     }
 
     /// Takes a lease back.

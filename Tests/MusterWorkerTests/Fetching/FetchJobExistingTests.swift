@@ -38,22 +38,46 @@ import Testing
         }
     }
 
-    /// A lost lease put a file there, and the origin sends another content by now. The job reports a change of the content,
-    /// which says nothing about the origin, and the next version replaces the first.
-    @Test(arguments: [ExistingFileRule.verify, .fail], [3 * mebibyte, 3 * mebibyte - 7] as [Int64])
-    func unreportedFileIsReplacedByTheNextVersion(rule: ExistingFileRule, size: Int64) async throws {
+    /// A worker died between the rename and its report (I16). The origin may have nothing more to give.
+    @Test(arguments: [ExistingFileRule.verify, .fail, .replace, .rename], [false, true])
+    func fileOfALostLeaseIsTakenWithoutARequest(rule: ExistingFileRule, isPlanned: Bool) async throws {
         try await withBench { bench, origin in
+            if rule == .rename { try bench.put("f", other(7)) }
             origin.serve("/f", ScriptedOrigin.File(content))
             var lease = lease(origin, rule)
+            let first = await bench.run(lease)
+            #expect(first.finished?.size == 3 * mebibyte && first.finished?.path == (rule == .rename ? "f (2)" : nil))
+            origin.misbehave("/f", .status(410, retryAfter: nil))
+            let requests = origin.requests.count
+            lease.fenced = true
+            lease.policy?.computeDigests = [.md5]
+            if isPlanned {
+                lease.planned = true
+                lease.representation = Representation(size: 3 * mebibyte, etag: "\"one\"")
+                lease.end = 3 * mebibyte
+                lease.resume = DurablePrefix(offset: mebibyte, crc: 1)
+            }
+            let second = await bench.run(lease)
+            #expect(second.durable == first.durable && second.durable?.offset == 3 * mebibyte)
+            #expect(second.finished?.path == first.finished?.path && second.finished?.wasThere == true)
+            #expect(second.finished?.digests.keys.sorted() == ["md5"])
+            #expect(origin.requests.count == requests)
+            try #expect(bench.file(rule == .rename ? "f (2)" : "f") == content.allBytes)
+        }
+    }
+
+    /// Another program wrote to it, or it is of an older version of the content: the origin decides.
+    @Test(arguments: [false, true])
+    func fileOfALostLeaseThatIsNotTheContentIsFetchedAgain(isOlder: Bool) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            var lease = lease(origin, .replace)
             #expect(await bench.run(lease).finished?.size == 3 * mebibyte)
-            let next = ScriptedOrigin.Content.seeded(seed: 23, size: size)
+            let next = ScriptedOrigin.Content.seeded(seed: 23, size: 3 * mebibyte)
             origin.serve("/f", ScriptedOrigin.File(next))
             lease.fenced = true
-            let failure = await bench.run(lease).failure
-            #expect(failure?.kind == .changed && failure?.status == nil && failure?.isLimit == nil, "\(failure as Any)")
-            try #expect(bench.file("f") == content.allBytes)
-            (lease.fenced, lease.version) = (false, 2)
-            #expect(await bench.run(lease).finished?.size == size)
+            if isOlder { lease.version = 2 } else { try bench.put("f", other(3 * mebibyte)) }
+            #expect(await bench.run(lease).finished?.wasThere == nil)
             try #expect(bench.file("f") == next.allBytes)
         }
     }
