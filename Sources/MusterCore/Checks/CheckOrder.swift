@@ -101,11 +101,14 @@ public struct CheckedPart: Hashable, Sendable, Codable {
     public var version: Int32
     /// The bytes that it has at least; `nil` in a list of suspects.
     public var bytes: Int64?
+    /// Where its file is to be put: a worker may have done so and died before it said so. `nil` in a list of suspects.
+    public var path: String?
 
     /// A part.
-    public init(task: TaskID, version: Int32, bytes: Int64? = nil) {
+    public init(task: TaskID, version: Int32, bytes: Int64? = nil, path: String? = nil) {
         self.task = task
         self.version = version
         self.bytes = bytes
+        self.path = path
     }
 }

@@ -65,11 +65,14 @@ struct SinkCheck {
             for part in order.parts ?? [] {
                 guard mayTake(Limits.checkLook.bytes) else { return false }
                 let name = PartName(part.task, version: part.version)
-                let fenced = try parts.status(of: name.fenced.string)?.size
-                let unfenced = try parts.status(of: name.string)?.size
-                let size = fenced ?? unfenced
-                let isNews = part.bytes.map { size ?? -1 < $0 } ?? (size != nil)
-                if isNews { seen.append(SeenPart(task: part.task, version: part.version, size: size)) }
+                var found = SeenPart(task: part.task, version: part.version)
+                if let status = try parts.status(of: name.fenced.string), status.kind == .file {
+                    (found.size, found.isFenced) = (status.size, true)
+                } else if let status = try parts.status(of: name.string), status.kind == .file {
+                    found.size = status.size
+                }
+                let isNews = part.bytes.map { found.size ?? -1 < $0 } ?? (found.size != nil)
+                if isNews, !isPlaced(part) { seen.append(found) }
                 report.looked += 1
             }
             for session in order.sessions ?? [] {
@@ -82,6 +85,17 @@ struct SinkCheck {
         report.parts = seen
         report.sessions = sessions
         return true
+    }
+
+    /// Whether the task's own file stands where that of a part is to be put: its worker died before it said so.
+    private func isPlaced(_ part: CheckedPart) -> Bool {
+        guard let path = try? part.path.map({ try DestinationPath(validating: $0) }) else { return false }
+        var walk = SinkWalk(sink, isLooking: true)
+        guard let place = try? walk.place(of: path, making: false),
+            let (file, _) = try? place.directory.file(place.name, creation: .never)
+        else { return false }
+        let owner = FileMark.Owner(installation: sink.session.installation, task: part.task)
+        return FileMark.read(file, path: path)?.owner == owner
     }
 
     /// Lists the next names of parts, and at the beginning the directories of sessions and of other installations.

@@ -89,13 +89,13 @@ final class Directory: Sendable {
     /// on the way.
     func isFree(_ path: String) -> Bool { call { system, number in system.isFree(path, in: number) } }
 
-    /// Removes the file `name`; returns whether there was one.
+    /// Removes the file `name`; returns whether there was one. A directory stays.
     func remove(_ name: String) throws(SystemError) -> Bool {
         do {
             try call { system, number throws(SystemError) in try system.removeFile(name, in: number) }
             return true
         } catch {
-            guard error.number == ENOENT else { throw error }
+            guard error.number == ENOENT || error.number == EISDIR else { throw error }
             return false
         }
     }

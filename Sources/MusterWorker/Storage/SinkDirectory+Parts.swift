@@ -42,8 +42,8 @@ extension SinkDirectory {
             try removeOlder(than: key.version, of: key.task)
             return try openOrMakeNow(key, isAlone: isAlone)
         } catch {
-            // A link or a non-regular file has the name of the part: it is not ours, and no reason to park the sink.
-            if error.number == ELOOP || error.number == EINVAL {
+            // A link, a directory or a device has the name of the part: it is not ours, and no reason to park the sink.
+            if [ELOOP, EINVAL, EISDIR, ENXIO].contains(error.number) {
                 throw .partLost(.init("\(key.string) is no regular file", errno: error.number))
             }
             throw error.inSink("opening \(key.string) in \(path)")

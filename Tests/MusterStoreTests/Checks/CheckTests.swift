@@ -30,7 +30,7 @@ import Testing
             #expect(files.files?.map(\.path) == ["a", "b"] && files.files?.map(\.size) == [90, 90])
             let parts = try #require(try await worker.saw(files))
             #expect(parts.kind == .parts)
-            #expect(parts.parts == [CheckedPart(task: TaskID(unfinished), version: 1, bytes: 100)])
+            #expect(parts.parts == [CheckedPart(task: TaskID(unfinished), version: 1, bytes: 100, path: "c")])
             let names = try #require(try await worker.saw(parts))
             #expect(names.kind == .names && names.after == "")
             let more = try #require(try await worker.saw(names) { $0.last = "7.1.part" })
@@ -43,6 +43,23 @@ import Testing
             #expect(record.finishedAt != nil && record.areRowsDone && record.found == 0 && record.notes == 0)
             #expect(record.walks.map(\.files) == [2] && record.walks.map(\.parts) == [1])
             #expect(try await fixture.store.runningCheck() == nil)
+            try await fixture.check()
+        }
+    }
+
+    @Test func partOfABegunFileIsLookedAtUnlessItsLastChunkIsLeased() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("g", [Wanted("c", size: 90)])
+            var worker = try await fixture.makeWorker()
+            let lease = try #require(try await worker.claim(1).first)
+            #expect(try await worker.progress(lease, to: 40))
+            let check = try await fixture.store.beginCheck(isDeep: false, repairs: false, sinks: [])
+            #expect(try await worker.page()?.kind == .names, "the holder may be putting the file in place")
+            try await fixture.store.stopCheck(check)
+            try await worker.release(lease)
+            _ = try await fixture.store.beginCheck(isDeep: false, repairs: false, sinks: [])
+            let page = try #require(try await worker.page())
+            #expect(page.kind == .parts && page.parts?.map(\.bytes) == [40] && page.parts?.map(\.path) == ["c"])
             try await fixture.check()
         }
     }
@@ -120,13 +137,13 @@ import Testing
             #expect(suspects.parts?.map(\.task.rawValue) == [8_888, 8_889])
             // One of them is gone at the second look.
             let end = try await worker.saw(suspects) { report in
-                report.parts = [SeenPart(task: TaskID(8_888), version: 1, size: 5)]
+                report.parts = [SeenPart(task: TaskID(8_888), version: 1, size: 5, isFenced: true)]
                 report.sessions = [stranger]
             }
             #expect(end == nil)
             let findings = try await fixture.findings(of: check)
             #expect(findings.map(\.kind) == [.installationForeign, .partUnknown, .sessionUnknown])
-            #expect(findings.map(\.subject).dropFirst() == ["parts/8888.1.part", "9999"])
+            #expect(findings.map(\.subject).dropFirst() == ["parts/8888.1.fenced.part", "9999"])
             let record = try await fixture.store.check(check)
             #expect(record.found == 2 && record.notes == 1)
         }

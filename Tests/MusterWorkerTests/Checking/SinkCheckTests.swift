@@ -140,18 +140,25 @@ import Testing
     @Test func partsThatAreMissingOrShortAreTold() async throws {
         try await Self.withFile { scratch throws in
             try scratch.makePart(2, Self.bytes)
+            // Another program's.
+            try #require(mkdir(scratch.path + "/" + ScratchSink.parts + "/5.1.part", 0o755) == 0)
             let report = try Self.report(scratch, .parts) { order in
                 order.parts = [
                     CheckedPart(task: TaskID(2), version: 1, bytes: 2_500),
                     CheckedPart(task: TaskID(2), version: 1, bytes: 2_501),
-                    CheckedPart(task: TaskID(3), version: 1, bytes: 1),
+                    CheckedPart(task: TaskID(3), version: 1, bytes: 1, path: "x/missing"),
+                    // A worker may have put the file in place and died before it said so.
+                    CheckedPart(task: TaskID(1), version: 1, bytes: 1, path: "dir/a"),
+                    CheckedPart(task: TaskID(4), version: 1, bytes: 1, path: "dir/a"),
+                    CheckedPart(task: TaskID(5), version: 1, bytes: 1),
                 ]
             }
             #expect(
                 report?.parts == [
                     SeenPart(task: TaskID(2), version: 1, size: 2_500), SeenPart(task: TaskID(3), version: 1),
+                    SeenPart(task: TaskID(4), version: 1), SeenPart(task: TaskID(5), version: 1),
                 ])
-            #expect(report?.looked == 3)
+            #expect(report?.looked == 6)
         }
     }
 

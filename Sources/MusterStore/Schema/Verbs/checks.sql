@@ -137,18 +137,26 @@ BEGIN
 END
 $$;
 
--- The next tasks, 256 at the most, of which finished chunks are in a part, and how many bytes that part has at least.
+-- The next tasks, 256 at the most, of which finished or begun chunks are in a part, and how many bytes that part has at least.
 CREATE FUNCTION parts_to_check(w check_walks, OUT page jsonb, OUT last_task bigint)
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     WITH near AS MATERIALIZED (
-        SELECT d.task_id, d.version FROM done_chunks d
-        WHERE d.task_id > w.after_task AND (w.upto_task IS NULL OR d.task_id <= w.upto_task)
-        GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 256
+        SELECT u.task_id, u.version FROM (
+            (SELECT d.task_id, d.version FROM done_chunks d
+            WHERE d.task_id > w.after_task AND (w.upto_task IS NULL OR d.task_id <= w.upto_task)
+            GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 256)
+            UNION
+            (SELECT c.task_id, c.version FROM ready_chunks c
+            WHERE c.resume > c.first AND c.task_id > w.after_task AND (w.upto_task IS NULL OR c.task_id <= w.upto_task)
+            GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 256)
+        ) AS u ORDER BY 1, 2 LIMIT 256
     )
-    SELECT jsonb_build_object('kind', 'parts', 'parts', coalesce(jsonb_agg(jsonb_build_object('task', n.task_id, 'version', n.version, 'bytes', b.bytes)
+    SELECT jsonb_build_object('kind', 'parts', 'parts', coalesce(jsonb_agg(jsonb_build_object(
+                'task', n.task_id, 'version', n.version, 'bytes', b.bytes, 'path', b.path)
             ORDER BY n.task_id) FILTER (WHERE b.bytes IS NOT NULL), '[]')), max(n.task_id)
-    INTO page, last_task FROM near n CROSS JOIN LATERAL (SELECT durable_part(w.sink, n.task_id, n.version)) AS b (bytes);
+    INTO page, last_task
+    FROM near n LEFT JOIN LATERAL (SELECT durable_part(w.sink, t.id, n.version), t.path FROM task_of(n.task_id) AS t) AS b (bytes, path) ON true;
     last_task := coalesce(w.upto_task, last_task);
 END
 $$;

@@ -33,13 +33,15 @@ LANGUAGE sql AS $$
     ON CONFLICT ON CONSTRAINT check_findings_once DO NOTHING
 $$;
 
--- How many bytes the part of a content version has at least; NULL if the task need not have that part. A version of several chunks keeps its part among
--- the shared ones until the last chunk is done: no job moves it away before.
+-- How many bytes the part of a content version has at least; NULL if the task need not have that part. A part is among the shared ones while a chunk of
+-- it is ready: no job puts it in place before the last chunk is done.
 CREATE FUNCTION durable_part(p_sink text, p_task bigint, p_version integer) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN (
-        SELECT (SELECT max(d.last) FROM done_chunks d WHERE d.task_id = t.id AND d.version = t.version)
+        SELECT greatest(
+            (SELECT max(d.last) FROM done_chunks d WHERE d.task_id = t.id AND d.version = t.version AND d.last > d.first),
+            (SELECT max(c.resume) FROM ready_chunks c WHERE c.task_id = t.id AND c.version = t.version AND c.resume > c.first))
         FROM task_of(p_task) AS t
         WHERE t.version = p_version AND t.sink = p_sink AND t.state IN ('queued', 'paused', 'failed')
             AND (EXISTS (SELECT 1 FROM ready_chunks c WHERE c.task_id = t.id AND c.kind = 'fetch')
@@ -47,15 +49,19 @@ BEGIN
 END
 $$;
 
--- Parts that are missing (without a size) or shorter than what was durable before the look: `{task, version, size}` each.
+-- The name of a part in a sink.
+CREATE FUNCTION part_name(p_task bigint, p_version integer, p_is_fenced boolean) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT format('%s.%s%s.part', p_task, p_version, CASE WHEN p_is_fenced THEN '.fenced' END) $$;
+
+-- Parts that are missing (without a size) or end before the last byte that was durable before the look: `{task, version, size, isFenced}` each.
 CREATE FUNCTION note_parts(w check_walks, p_report jsonb) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO check_findings (check_id, kind, sink, subject, task_id, version, run, group_name, key, detail, outcome)
     SELECT w.check_id, CASE WHEN p.size IS NULL THEN 'partMissing' ELSE 'partShort' END, w.sink, t.path, t.id, t.version, t.run, g.name, t.key,
-        format('%s.%s.part %s of %s bytes that were stored', t.id, t.version, CASE WHEN p.size IS NULL THEN 'is not there' ELSE 'has ' || p.size END,
-            durable_part(w.sink, t.id, p.version)),
+        format('%s %s, and was stored up to byte %s', part_name(t.id, t.version, p."isFenced"),
+            CASE WHEN p.size IS NULL THEN 'is not there' ELSE 'ends at byte ' || p.size END, durable_part(w.sink, t.id, p.version)),
         CASE WHEN c.repair THEN 'pending' ELSE 'found' END
-    FROM jsonb_to_recordset(p_report -> 'parts') AS p (task bigint, version integer, size bigint)
+    FROM jsonb_to_recordset(p_report -> 'parts') AS p (task bigint, version integer, size bigint, "isFenced" boolean)
     CROSS JOIN task_of(p.task) AS t JOIN groups g ON g.id = t.group_id JOIN checks c ON c.id = w.check_id
     WHERE durable_part(w.sink, t.id, p.version) > coalesce(p.size, 0) AND has_room_for_findings(w.check_id)
     ON CONFLICT ON CONSTRAINT check_findings_once DO NOTHING
@@ -105,9 +111,10 @@ LANGUAGE sql AS $$
     INSERT INTO check_findings (check_id, kind, sink, subject, task_id, version, detail, outcome)
     SELECT w.check_id, r.kind, w.sink, r.subject, r.task, r.version, r.detail, CASE WHEN c.repair THEN 'pending' ELSE 'found' END
     FROM (
-        SELECT 'partUnknown' AS kind, format('parts/%s.%s.part', p.task, p.version) AS subject, p.task, p.version,
+        SELECT 'partUnknown' AS kind, 'parts/' || part_name(p.task, p.version, p."isFenced") AS subject, p.task, p.version,
             format('%s bytes that no unfinished task needs', coalesce(p.size, 0)) AS detail
-        FROM jsonb_to_recordset(p_report -> 'parts') AS p (task bigint, version integer, size bigint) WHERE is_unknown_part(p.task, p.version)
+        FROM jsonb_to_recordset(p_report -> 'parts') AS p (task bigint, version integer, size bigint, "isFenced" boolean)
+        WHERE is_unknown_part(p.task, p.version)
         UNION ALL
         SELECT 'sessionUnknown', s.id, s.id::bigint, NULL, 'the directory of a session that is over'
         FROM jsonb_array_elements_text(p_report -> 'sessions') AS s (id) WHERE is_unknown_session(w.sink, s.id::bigint)
