@@ -297,7 +297,7 @@ extension Explanation {
         case .workersBusy:
             return facts.workers.freeSlots > 0
                 ? WaitSentence.afterWorkersBusy
-                : situation.urgentForSlots.map { WaitSentence.afterUrgent($0, of: facts.group, place: "") }
+                : situation.urgentForSlots.map { WaitSentence.afterUrgent($0, of: facts.group, isForSlots: true) }
                     ?? WaitSentence.afterWorkersBusy
         // Only for groups.
         case .unsealed: return nil

@@ -102,7 +102,7 @@ extension GroupExplanation {
             return urgent.map { WaitSentence.afterUrgent($0, of: facts.group.name) } ?? WaitSentence.afterOriginFull
         case .rateLimited: return "it goes on at this rate"
         case .workersBusy:
-            return urgentForSlots.map { WaitSentence.afterUrgent($0, of: facts.group.name, place: "") }
+            return urgentForSlots.map { WaitSentence.afterUrgent($0, of: facts.group.name, isForSlots: true) }
                 ?? WaitSentence.afterWorkersBusy
         case .unsealed: return "it takes more tasks until then"
         }

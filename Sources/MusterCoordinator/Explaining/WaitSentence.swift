@@ -95,14 +95,16 @@ enum WaitSentence {
             : "\(named(groups)), which have a higher priority, take every one that comes free"
     }
 
-    /// What happens once more urgent groups leave connections to full origins, and what helps sooner.
+    /// What happens once more urgent groups leave connections, and what helps sooner.
     ///
-    /// - Parameter place: where those groups begin nothing more; empty for anywhere.
-    static func afterUrgent(_ groups: UrgentGroups, of group: String, place: String = " at the same origin") -> String {
+    /// - Parameter isForSlots: whether those groups take the slots of workers, and not the connections of full origins.
+    static func afterUrgent(_ groups: UrgentGroups, of group: String, isForSlots: Bool = false) -> String {
         let (those, help) =
             groups.count == 1
             ? ("that group has", "to share with it")
             : ("those groups have", "to be served with the most urgent of them")
+        // A worker may have transfers beyond its slots (adr/0051).
+        let place = isForSlots ? ", or with a transfer beyond the slots" : " at the same origin"
         return
             "it goes on when \(those) nothing more to begin\(place); \(help): "
             + "muster limit \(ShellWord(group)) --priority \(groups.priority)"
