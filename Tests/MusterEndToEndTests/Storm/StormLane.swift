@@ -52,7 +52,10 @@ struct StormLane: Sendable {
         scene.report.fired(fault)
         try await Task.sleep(for: random.milliseconds(fault.row.hold))
         try await end()
-        let duration = try await scene.canary.sing(after: fault.row.title, limit: fault.bound)
+        let duration = try await scene.canary.sing(after: fault.row.title, limit: fault.bound) { [lane = self] in
+            // Clients may drain all workers meanwhile.
+            if lane.kind == .processes { try await lane.startDrained() }
+        }
         scene.report.recovered(fault, after: duration)
     }
 

@@ -105,7 +105,11 @@ struct StormCanary: Sendable {
     }
 
     /// Has one more file fetched, and returns how long that took.
-    func sing(after what: String, limit: Duration) async throws -> Duration {
+    ///
+    /// - Parameter whileWaiting: called before each look.
+    func sing(
+        after what: String, limit: Duration, whileWaiting: @Sendable () async throws -> Void = {}
+    ) async throws -> Duration {
         let start = ContinuousClock.now
         let number = count.update { count in
             count += 1
@@ -125,7 +129,8 @@ struct StormCanary: Sendable {
         }
         let rest = max(.seconds(1), limit - (ContinuousClock.now - start))
         try await eventually("a new file in place after this: \(what)", limit: rest) {
-            try await fleet.persistently { try await $0.task(key, of: Self.group) }.state == .succeeded
+            try await whileWaiting()
+            return try await fleet.persistently { try await $0.task(key, of: Self.group) }.state == .succeeded
         }
         return ContinuousClock.now - start
     }
