@@ -82,6 +82,17 @@ final class JobContext: Sendable {
         }
     }
 
+    /// Ends long work on a file when its job has to end, and tells the engine that the work goes on.
+    func watch(_ lease: LeaseName, _ control: LeaseControl) -> FinalizeWatch {
+        let pulse = Pulse()
+        return FinalizeWatch(
+            mayContinue: { [gate] in gate.isOpen && control.wish == .work },
+            verified: { [tell] _ in
+                if pulse.isDue() { tell(lease, .progress(nil, nil)) }
+            }
+        )
+    }
+
     /// Counts body bytes that came in.
     func received(_ count: Int) {
         receivedBytes.add(Int64(count), ordering: .relaxed)

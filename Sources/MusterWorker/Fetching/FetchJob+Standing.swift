@@ -54,7 +54,8 @@ extension FetchJob {
             owner: .init(installation: equipment.directory.session.installation, task: lease.task),
             version: lease.version)
         let algorithms = Set(plan.digests.given.map(\.algorithm) + (lease.policy?.computeDigests ?? []))
-        let found = try await station.pool.run { [equipment, lease, watch = watch()] () throws(StorageError) in
+        let watch = context.watch(lease.name, control)
+        let found = try await station.pool.run { [equipment, lease] () throws(StorageError) in
             try PlacedFile.find(
                 mark, at: path, isNumbered: lease.policy?.ifExists == .rename, algorithms: algorithms,
                 in: equipment.directory, watch: watch)
@@ -63,17 +64,6 @@ extension FetchJob {
         var finished = self.found(found.content.offset, found.digests)
         if found.path != path { finished.path = found.path.string }
         return .done(found.content, nil, finished)
-    }
-
-    /// Ends long reading when the job has to end, and tells the engine that it goes on.
-    private func watch() -> FinalizeWatch {
-        let pulse = Pulse()
-        return FinalizeWatch(
-            mayContinue: { [context, control] in context.gate.isOpen && control.wish == .work },
-            verified: { [context, lease] _ in
-                if pulse.isDue() { context.tell(lease.name, .progress(nil, nil)) }
-            }
-        )
     }
 
     func examine(
@@ -87,7 +77,7 @@ extension FetchJob {
         } catch {
             return .differs(reason: error.description)
         }
-        let watch = watch()
+        let watch = context.watch(lease.name, control)
         while await context.gate.opened(unless: { control.wish != .work }) {
             let verdict = try await equipment.existing.check(
                 path: path,

@@ -97,13 +97,6 @@ struct Placing: Sendable {
             guard let result = await equipment.placements.submit(order) else { return .stopped }
             return try result.get()
         }
-        let pulse = Pulse()
-        let watch = FinalizeWatch(
-            mayContinue: { [context, control] in context.gate.isOpen && control.wish == .work },
-            verified: { [context, lease] _ in
-                if pulse.isDue() { context.tell(lease.name, .progress(nil, nil)) }
-            }
-        )
-        return try await equipment.finalizer.finalize(order, watch: watch)
+        return try await equipment.finalizer.finalize(order, watch: context.watch(lease.name, control))
     }
 }

@@ -50,8 +50,9 @@ extension SinkDirectory {
             for entry in try directory.names() {
                 if PartName(entry) != nil || RemovedName.isOne(entry) {
                     try directory.handBack(entry, to: parts)
-                } else {
-                    _ = try directory.remove(entry)
+                } else if try !directory.remove(entry), try directory.status(of: entry) != nil {
+                    // A directory of another program.
+                    try directory.move(entry, to: "\(name).\(entry)", in: parts, .exclusive)
                 }
             }
             if try home.removeDirectory(name) { return }

@@ -190,8 +190,10 @@ import Testing
             for name in ["5.1.removed", ".nfs0001", "7.copy", "1.new"] {
                 try scratch.write([1], to: "\(ScratchSink.own)/\(name)")
             }
+            // Another program's, which must not keep the session's directory from going.
+            try #require(mkdir("\(scratch.path)/\(ScratchSink.own)/copy", 0o755) == 0)
             try second.revoke([SessionID(1)])
-            #expect(try scratch.partNames() == ["1.1.part", "5.1.removed"])
+            #expect(try scratch.partNames() == ["1.1.part", "1.copy", "5.1.removed"])
             #expect(!scratch.exists(".muster/\(ScratchSink.installation)/1"))
             #expect(try place(scratch.order(1, path: "f", Self.old), in: second).isInPlace, "nothing was lost")
         }

@@ -184,15 +184,15 @@ BEGIN
     PERFORM serve_again(v_origins);
     WITH taken AS MATERIALIZED (
         DELETE FROM origin_flow WHERE origin_id = ANY (v_origins) RETURNING *
-    ), served AS (
-        SELECT t.origin_id, t.group_id, t.granted_at FROM taken t WHERE t.answers > 0
-        UNION ALL SELECT l.origin_id, l.group_id, l.granted_at FROM leases l
-        WHERE l.origin_id = ANY (v_origins) AND l.durable >= l.resume + hardly_anything()
     ), apart AS (
         -- Whether the group that was refused last was served since, and whether another one was by a lease that was granted later.
         SELECT o.id, bool_or(s.group_id = o.refused_group) AS itself,
             bool_or(s.group_id <> o.refused_group AND s.granted_at >= o.refused_since + interval '10 s') AS others
-        FROM origins o JOIN served s ON s.origin_id = o.id AND s.granted_at > o.refused_since GROUP BY 1
+        FROM origins o CROSS JOIN LATERAL (
+            SELECT t.group_id, t.granted_at FROM taken t WHERE t.origin_id = o.id AND t.answers > 0
+            UNION ALL SELECT l.group_id, l.granted_at FROM leases l WHERE l.origin_id = o.id AND l.durable >= l.resume + hardly_anything()
+        ) AS s
+        WHERE o.id = ANY (v_origins) AND o.refused_since IS NOT NULL AND s.granted_at > o.refused_since GROUP BY 1
     )
     UPDATE origins o
     SET rate_bytes = CASE WHEN n.at IS NULL THEN flowed(o.rate_bytes, o.rate_at, n.bytes) ELSE n.bytes END,
