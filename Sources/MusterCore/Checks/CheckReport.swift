@@ -76,14 +76,11 @@ public struct SeenPart: Hashable, Sendable, Codable {
     public var version: Int32
     /// Its size in bytes; `nil` if it is not there, and in a list of names.
     public var size: Int64?
-    /// Whether it has the name that it gets once a lease was lost (adr/0052); `nil` if not.
-    public var isFenced: Bool?
 
     /// A part.
-    public init(task: TaskID, version: Int32, size: Int64? = nil, isFenced: Bool? = nil) {
+    public init(task: TaskID, version: Int32, size: Int64? = nil) {
         self.task = task
         self.version = version
         self.size = size
-        self.isFenced = isFenced
     }
 }

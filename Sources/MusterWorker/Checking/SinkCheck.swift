@@ -66,9 +66,7 @@ struct SinkCheck {
                 guard mayTake(Limits.checkLook.bytes) else { return false }
                 let name = PartName(part.task, version: part.version)
                 var found = SeenPart(task: part.task, version: part.version)
-                if let status = try parts.status(of: name.fenced.string), status.kind == .file {
-                    (found.size, found.isFenced) = (status.size, true)
-                } else if let status = try parts.status(of: name.string), status.kind == .file {
+                if let status = try parts.status(of: name.string), status.kind == .file {
                     found.size = status.size
                 }
                 let isNews = part.bytes.map { found.size ?? -1 < $0 } ?? (found.size != nil)

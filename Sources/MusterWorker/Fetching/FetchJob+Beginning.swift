@@ -210,8 +210,7 @@ extension FetchJob {
         let directory = equipment.directory
         return try await station.pool.run { [lease, control, isFirst] () throws(StorageError) -> Opening in
             if looking, let standing = try directory.standingFile(at: lease.path) { return .met(standing) }
-            let part = try directory.part(
-                task: lease.task, version: lease.version, isAlone: isFirst, isFenced: lease.fenced)
+            let part = try directory.part(task: lease.task, version: lease.version, isAlone: isFirst)
             if lease.planned, let size = lease.representation.size, size > SinkStation.batchedBytes {
                 try part.reserve(size)
             }

@@ -68,7 +68,7 @@ struct FinalizeOrder: Hashable, Sendable {
     }
 
     /// The part's name.
-    var part: PartName { PartName(task, version: version, isFenced: fenced) }
+    var part: PartName { PartName(task, version: version) }
     /// The fresh inode's name.
     var copy: CandidateName { .own("\(epoch).copy") }
 }

@@ -248,15 +248,12 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Whether the part's name, or its fenced name, still leads to this file, and the file has at least `size` bytes.
+    /// Whether the part's name still leads to this file, and the file has at least `size` bytes.
     func stillNamed(size: Int64) throws(StorageError) -> Bool {
         do {
             guard case .parts(let parts) = place.withLock({ $0 }) else { return false }
-            for name in [name.string, name.isFenced ? name.unfenced.string : name.fenced.string] {
-                guard let status = try parts.status(of: name), status.identity == identity else { continue }
-                return status.size >= size
-            }
-            return false
+            guard let status = try parts.status(of: name.string), status.identity == identity else { return false }
+            return status.size >= size
         } catch {
             throw error.inSink("looking at \(name.string)")
         }

@@ -1,40 +1,32 @@
 import MusterCore
 
 /// The name of a part in `.muster/<installation>/parts`, `<task>.<version>.part` (`docs/protocol.md`, "Files"): the bytes of one content version
-/// as they arrive. Once a lease on the version was lost, it is `<task>.<version>.fenced.part` (adr/0052).
+/// as they arrive.
 struct PartName: Hashable, Sendable {
     /// The task whose file it is.
     let task: TaskID
     /// The content version whose bytes it holds.
     let version: Int32
-    /// Whether the worker that lost its lease may still be writing to it, and finds it no more (I8).
-    let isFenced: Bool
 
     /// The part of a content version.
-    init(_ task: TaskID, version: Int32, isFenced: Bool = false) {
+    init(_ task: TaskID, version: Int32) {
         self.task = task
         self.version = version
-        self.isFenced = isFenced
     }
 
     /// Parses a name; `nil` if Muster would not have written it exactly so.
     init?(_ name: String) {
         let fields = name.split(separator: ".", omittingEmptySubsequences: false)
-        guard (3...4).contains(fields.count), let task = Int64(fields[0]), let version = Int32(fields[1]) else {
+        guard fields.count == 3, let task = Int64(fields[0]), let version = Int32(fields[1]) else {
             return nil
         }
-        self.init(TaskID(task), version: version, isFenced: fields.count == 4)
+        self.init(TaskID(task), version: version)
         // Refuses spellings such as "+1" or "007" that would read the same but be other files.
         guard string == name else { return nil }
     }
 
     /// The name in the directory.
-    var string: String { "\(task).\(version)\(isFenced ? ".fenced" : "").part" }
-
-    /// The name of the same part before a lease was lost.
-    var unfenced: PartName { PartName(task, version: version) }
-    /// Its name once a lease was lost.
-    var fenced: PartName { PartName(task, version: version, isFenced: true) }
+    var string: String { "\(task).\(version).part" }
 }
 
 /// The name of a file that is about to be put in place.

@@ -2,8 +2,7 @@ import Synchronization
 
 /// The part files that are open in this process, so that all chunks of a part share one.
 ///
-/// It keeps none of them open: each job that works on a part holds it, and the last to drop it closes it. A part is the same one after it got
-/// its fenced name.
+/// It keeps none of them open: each job that works on a part holds it, and the last to drop it closes it.
 final class PartRegistry: Sendable {
     private struct Entry {
         weak var part: PartFile?
@@ -14,7 +13,7 @@ final class PartRegistry: Sendable {
     /// The open part of that name, unless a failure made it unusable.
     func open(_ name: PartName) -> PartFile? {
         // The last reference must be released after the lock: `deinit` of a part calls `forget`, which takes the lock.
-        let part = entries.withLock { $0[name.unfenced]?.part }
+        let part = entries.withLock { $0[name]?.part }
         guard let part, !part.isUseless else { return nil }
         return part
     }
@@ -22,7 +21,7 @@ final class PartRegistry: Sendable {
     /// The open part of that name, if there is one. Throws the failure that made it unusable, if there was one: its bytes
     /// can't be trusted.
     func trusted(_ name: PartName) throws(StorageError) -> PartFile? {
-        let part = entries.withLock { $0[name.unfenced]?.part }
+        let part = entries.withLock { $0[name]?.part }
         try part?.refuseIfSpoiled()
         return part
     }
@@ -30,8 +29,8 @@ final class PartRegistry: Sendable {
     /// Adds a part that was just opened. Returns the part to use, which is another job's if that job was faster.
     func add(_ part: PartFile, as name: PartName) -> PartFile {
         let faster = entries.withLock { entries -> PartFile? in
-            if let other = entries[name.unfenced]?.part, !other.isUseless { return other }
-            entries[name.unfenced] = Entry(part: part)
+            if let other = entries[name]?.part, !other.isUseless { return other }
+            entries[name] = Entry(part: part)
             return nil
         }
         return faster ?? part
@@ -40,13 +39,13 @@ final class PartRegistry: Sendable {
     /// Drops the entry of a part that is gone.
     func forget(_ name: PartName) {
         entries.withLock { entries in
-            if let entry = entries[name.unfenced], entry.part == nil { entries[name.unfenced] = nil }
+            if let entry = entries[name], entry.part == nil { entries[name] = nil }
         }
     }
 
     /// Makes the open part of that name unusable, if there is one.
     func spoil(_ name: PartName, _ reason: StorageError) {
-        let part = entries.withLock { $0[name.unfenced]?.part }
+        let part = entries.withLock { $0[name]?.part }
         part?.spoil(reason)
     }
 

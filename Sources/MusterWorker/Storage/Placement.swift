@@ -146,7 +146,6 @@ struct Placement {
     }
 
     private func openAmongParts(_ order: FinalizeOrder) throws(SystemError) -> OpenPart {
-        try sink.moveToFencedName(order.part)
         let (descriptor, status) = try parts.file(order.part.string, creation: .never)
         return OpenPart(descriptor: descriptor, status: status)
     }
@@ -155,7 +154,7 @@ struct Placement {
     private func reclaim(_ order: FinalizeOrder) throws(StorageError) -> OpenPart? {
         do {
             // It was staged before a lease was lost: afterwards, files are copied.
-            let staged = order.part.unfenced.string
+            let staged = order.part.string
             guard try own.status(of: staged) != nil else { return nil }
             try own.handBack(staged, to: parts)
             return try openAmongParts(order)

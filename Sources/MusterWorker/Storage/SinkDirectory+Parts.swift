@@ -12,17 +12,12 @@ extension SinkDirectory {
     ///
     /// - Parameter isAlone: whether no other session can be at work on the content version. A new part then stays in the
     ///   session's own directory until it is shared, or is put in place from there.
-    /// - Parameter isFenced: whether a lease on the content version was lost: whatever had it can't put the part in place from now on.
-    func part(
-        task: TaskID, version: Int32, isAlone: Bool = false, isFenced: Bool = false
-    ) throws(StorageError) -> PartFile {
-        let key = PartName(task, version: version, isFenced: isFenced)
+    func part(task: TaskID, version: Int32, isAlone: Bool = false) throws(StorageError) -> PartFile {
+        let key = PartName(task, version: version)
         if let part = registry.open(key) {
             do {
                 try part.share()
-                if try isFound(part, as: key) { return part }
-                // A late job of this process made it after the part had got its fenced name.
-                part.spoil(.partLost(.init("another session has made \(key.string)")))
+                return part
             } catch {
                 guard part.isUseless else { throw error }
             }
@@ -56,7 +51,6 @@ extension SinkDirectory {
         for _ in 0..<4 {
             let parts = parts
             do {
-                try moveToFencedName(name)
                 return part(name, try parts.file(name.string, creation: .neverForWriting), at: .parts(parts))
             } catch {
                 guard error.number == ENOENT else { throw error }
@@ -73,38 +67,6 @@ extension SinkDirectory {
             }
         }
         throw SystemError(ENOENT)
-    }
-
-    /// Whether an open part is the one of its version: it always is until a lease was lost.
-    private func isFound(_ part: PartFile, as name: PartName) throws(StorageError) -> Bool {
-        guard name.isFenced else { return true }
-        do {
-            try moveToFencedName(name)
-            return try parts.status(of: name.string)?.identity == part.identity
-        } catch {
-            throw error.inSink("renaming \(name.unfenced.string) in \(path)")
-        }
-    }
-
-    /// Gives a part the name that it has once a lease was lost, if `name` is one. A worker that had such a lease finds no part to put in place
-    /// under the old name, while its successors write to it (I8, adr/0052).
-    func moveToFencedName(_ name: PartName) throws(SystemError) {
-        guard name.isFenced else { return }
-        let (parts, unfenced) = (parts, name.unfenced.string)
-        do {
-            try parts.move(unfenced, to: name.string, in: parts, .exclusive)
-        } catch {
-            switch error.number {
-            // There is none, or another worker was faster. A part that a late worker has made since is its own.
-            case ENOENT, EEXIST: return
-            case EINVAL, ENOSYS, EOPNOTSUPP: break
-            default: throw error
-            }
-            guard try parts.status(of: unfenced) != nil, try parts.status(of: name.string) == nil else { return }
-            try parts.link(unfenced, to: name.string, in: parts)
-            // The late worker was faster: the file is its own.
-            if try !parts.remove(unfenced) { _ = try parts.remove(name.string) }
-        }
     }
 
     private func make(_ name: PartName) throws(SystemError) -> PartFile {

@@ -47,9 +47,7 @@ extension StormPlay {
             let words = line.split(separator: "|", omittingEmptySubsequences: false)
             guard words.count == 5, let durable = Int64(words[3]) else { throw Unexpected("no chunk: \(line)") }
             let parts = own.appending(String(words[0])).appending("parts")
-            let fenced = parts.appending("\(words[1]).\(words[2]).fenced.part")
-            let isFenced = FileManager.default.fileExists(atPath: fenced.string)
-            let part = isFenced ? fenced : parts.appending("\(words[1]).\(words[2]).part")
+            let part = parts.appending("\(words[1]).\(words[2]).part")
             return Rest(part: part, durable: durable, last: Int64(words[4]))
         }
     }

@@ -133,9 +133,9 @@ final class SimulatedDisk: Sendable {
         }
     }
 
-    /// Whether a path leads to a part, with its fenced name or without.
+    /// Whether a path leads to a part.
     static func isPart(_ path: String, _ part: PartName) -> Bool {
-        [part.fenced, part.unfenced].contains { path.hasSuffix("/" + $0.string) }
+        path.hasSuffix("/" + part.string)
     }
 
     /// How often a writer that was too late wrote to a part that is no part of a file any more.

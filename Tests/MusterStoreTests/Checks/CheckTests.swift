@@ -137,13 +137,13 @@ import Testing
             #expect(suspects.parts?.map(\.task.rawValue) == [8_888, 8_889])
             // One of them is gone at the second look.
             let end = try await worker.saw(suspects) { report in
-                report.parts = [SeenPart(task: TaskID(8_888), version: 1, size: 5, isFenced: true)]
+                report.parts = [SeenPart(task: TaskID(8_888), version: 1, size: 5)]
                 report.sessions = [stranger]
             }
             #expect(end == nil)
             let findings = try await fixture.findings(of: check)
             #expect(findings.map(\.kind) == [.installationForeign, .partUnknown, .sessionUnknown])
-            #expect(findings.map(\.subject).dropFirst() == ["parts/8888.1.fenced.part", "9999"])
+            #expect(findings.map(\.subject).dropFirst() == ["parts/8888.1.part", "9999"])
             let record = try await fixture.store.check(check)
             #expect(record.found == 2 && record.notes == 1)
         }

@@ -151,7 +151,7 @@ import Testing
                 }
                 #expect(outcome == .stopped)
                 #expect(!scratch.exists("f"))
-                #expect(try scratch.partNames() == [(allowed == 0 ? order.part.unfenced : order.part).string])
+                #expect(try scratch.partNames() == [order.part.string])
             }
             Issue.record("it never ended")
         }

@@ -39,66 +39,6 @@ import Testing
         return PurgeOrder(task: TaskID(task), version: 1, file: .init(path: path, size: size, owner: owner))
     }
 
-    /// A lease is taken back while its worker goes on, as by pausing and resuming the task: its successor works on the same bytes. A file that
-    /// the late worker put in place would still be written to.
-    @Test(arguments: [false, true])
-    func aLateWorkerDoesNotPutThePartInPlaceThatItsSuccessorWritesTo(hasBegun: Bool) async throws {
-        try await withTwo { scratch, second in
-            try scratch.makePart(1, Self.old)
-            let successor = { () throws(StorageError) in
-                try second.part(task: TaskID(1), version: 1, isFenced: true)
-            }
-            let early = hasBegun ? try successor() : nil
-            let order = try scratch.order(1, path: "f", Self.old)
-            do throws(StorageError) {
-                let outcome = try place(order, in: scratch.sink)
-                #expect(outcome.isInPlace && !hasBegun)
-            } catch {
-                guard hasBegun, case .partLost = error else { throw error }
-            }
-            let part = try early ?? successor()
-            try part.write(Self.old, at: 0)
-            #expect(try part.stillNamed(size: Int64(Self.old.count)))
-            #expect(scratch.exists("f") != hasBegun)
-            let own = try scratch.order(1, epoch: 11, path: "f", Self.old, fenced: true)
-            #expect(try place(own, in: second).isInPlace)
-            try part.write(Self.new, at: 0)
-            #expect(try scratch.read("f") == Self.old)
-            #expect(try scratch.partNames() == [])
-        }
-    }
-
-    /// The holder of another chunk keeps its lease: its bytes still count where the part is found under the fenced name.
-    @Test func aPartIsTheSameOneUnderItsFencedName() async throws {
-        try await withTwo { scratch, second in
-            try scratch.makePart(1, Self.old)
-            let held = try scratch.sink.part(task: TaskID(1), version: 1)
-            for fenced in [try second.part(task: TaskID(1), version: 1, isFenced: true), held] {
-                #expect(fenced.identity == held.identity)
-                #expect(try fenced.stillNamed(size: 5_000))
-            }
-            #expect(try scratch.sink.part(task: TaskID(1), version: 1, isFenced: true) === held)
-            #expect(try scratch.partNames() == ["1.1.fenced.part"])
-            // A late worker that begins only now has a part of its own.
-            let late = try ScratchSink.begin(ScratchSink.session(3), at: scratch.path)
-            #expect(try late.part(task: TaskID(1), version: 1).identity != held.identity)
-            #expect(try held.stillNamed(size: 5_000))
-            try second.purge([purge(1, size: nil)])
-            #expect(try scratch.partNames() == [])
-        }
-    }
-
-    /// A late job may still have a part of its own open when its process gets the next lease.
-    @Test func aLaterLeaseFindsTheFencedPartBesideOneOfALateJob() async throws {
-        try await withTwo { scratch, second in
-            let fenced = try second.part(task: TaskID(1), version: 1, isFenced: true)
-            let late = try scratch.sink.part(task: TaskID(1), version: 1)
-            #expect(late.identity != fenced.identity)
-            #expect(try scratch.sink.part(task: TaskID(1), version: 1, isFenced: true).identity == fenced.identity)
-            #expect(throws: StorageError.self) { try late.write([1], at: 0) }
-        }
-    }
-
     /// Where the first session's worker is stopped, after all bytes were verified and directly before a step that can't be taken back.
     enum Stop: CaseIterable, Sendable {
         /// The file is still among the parts.

@@ -50,18 +50,18 @@ END
 $$;
 
 -- The name of a part in a sink.
-CREATE FUNCTION part_name(p_task bigint, p_version integer, p_is_fenced boolean) RETURNS text
-LANGUAGE sql IMMUTABLE AS $$ SELECT format('%s.%s%s.part', p_task, p_version, CASE WHEN p_is_fenced THEN '.fenced' END) $$;
+CREATE FUNCTION part_name(p_task bigint, p_version integer) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT format('%s.%s.part', p_task, p_version) $$;
 
--- Parts that are missing (without a size) or end before the last byte that was durable before the look: `{task, version, size, isFenced}` each.
+-- Parts that are missing (without a size) or end before the last byte that was durable before the look: `{task, version, size}` each.
 CREATE FUNCTION note_parts(w check_walks, p_report jsonb) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO check_findings (check_id, kind, sink, subject, task_id, version, run, group_name, key, detail, outcome)
     SELECT w.check_id, CASE WHEN p.size IS NULL THEN 'partMissing' ELSE 'partShort' END, w.sink, t.path, t.id, t.version, t.run, g.name, t.key,
-        format('%s %s, and was stored up to byte %s', part_name(t.id, t.version, p."isFenced"),
+        format('%s %s, and was stored up to byte %s', part_name(t.id, t.version),
             CASE WHEN p.size IS NULL THEN 'is not there' ELSE 'ends at byte ' || p.size END, durable_part(w.sink, t.id, p.version)),
         CASE WHEN c.repair THEN 'pending' ELSE 'found' END
-    FROM jsonb_to_recordset(p_report -> 'parts') AS p (task bigint, version integer, size bigint, "isFenced" boolean)
+    FROM jsonb_to_recordset(p_report -> 'parts') AS p (task bigint, version integer, size bigint)
     CROSS JOIN task_of(p.task) AS t JOIN groups g ON g.id = t.group_id JOIN checks c ON c.id = w.check_id
     WHERE durable_part(w.sink, t.id, p.version) > coalesce(p.size, 0) AND has_room_for_findings(w.check_id)
     ON CONFLICT ON CONSTRAINT check_findings_once DO NOTHING
@@ -111,9 +111,9 @@ LANGUAGE sql AS $$
     INSERT INTO check_findings (check_id, kind, sink, subject, task_id, version, detail, outcome)
     SELECT w.check_id, r.kind, w.sink, r.subject, r.task, r.version, r.detail, CASE WHEN c.repair THEN 'pending' ELSE 'found' END
     FROM (
-        SELECT 'partUnknown' AS kind, 'parts/' || part_name(p.task, p.version, p."isFenced") AS subject, p.task, p.version,
+        SELECT 'partUnknown' AS kind, 'parts/' || part_name(p.task, p.version) AS subject, p.task, p.version,
             format('%s bytes that no unfinished task needs', coalesce(p.size, 0)) AS detail
-        FROM jsonb_to_recordset(p_report -> 'parts') AS p (task bigint, version integer, size bigint, "isFenced" boolean)
+        FROM jsonb_to_recordset(p_report -> 'parts') AS p (task bigint, version integer, size bigint)
         WHERE is_unknown_part(p.task, p.version)
         UNION ALL
         SELECT 'sessionUnknown', s.id, s.id::bigint, NULL, 'the directory of a session that is over'
