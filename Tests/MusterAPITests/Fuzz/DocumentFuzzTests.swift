@@ -159,6 +159,7 @@ import Testing
                 {"group":"g","generation":1,"state":"succeeded","sink":"s","metadata":{"a":1},
                 "tasks":{"total":1,"succeeded":1,"failed":0,"cancelled":0},"bytes":{"done":1,"total":1}}
                 """#),
+            event("group.unknown", #"{"generation":9007199254740993.0000000001}"#),
         ]
         try ByteFuzzer(corpus).run { input in
             guard let event = try Self.read(EventDocument.self, input) else { return false }

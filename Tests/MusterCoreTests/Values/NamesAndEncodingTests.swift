@@ -57,6 +57,7 @@ struct JSONValueTests {
         arguments: [
             ("null", .null), ("true", .bool(true)), ("0", .integer(0)), ("1", .integer(1)), ("-7", .integer(-7)),
             ("9223372036854775807", .integer(.max)), ("1.5", .number(1.5)), ("1e300", .number(1e300)),
+            ("9007199254740993.0000000001", .integer(9_007_199_254_740_994)),
             (#""a\/\u00e4""#, .string("a/ä")), ("[]", .array([])), ("{}", .object([:])),
             (
                 #"{"a":[1,null,{"b":false}]}"#,
