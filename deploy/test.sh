@@ -30,53 +30,73 @@ export MUSTER_TEST_PYTHON="$PWD/.build/python/bin/python3"
 say "The main job, as the README shows it"
 MUSTER_BINARY="$(MUSTER_STRICT=1 swift build --show-bin-path)/muster" deploy/quickstart.sh
 
-say "A receiver that is away for a minute, beside the tests: the next try comes after five"
-outage_log="$PWD/.build/receiver-outage.log"
-# Not by `swift test`, of which one at a time may look at the build.
-setsid env MUSTER_RECEIVER_OUTAGE_SECONDS=60 \
-    "$(MUSTER_STRICT=1 swift build --show-bin-path)/musterPackageTests.xctest" --testing-library swift-testing \
-    --filter "^MusterEndToEndTests\..*ReceiverOutage" >"$outage_log" 2>&1 &
-outage=$!
-trap 'kill -TERM -- "-$outage" 2>/dev/null || true' EXIT
-
-say "Tests"
+# The runner itself: of `swift test`, one at a time may look at the build.
+runner="$(MUSTER_STRICT=1 swift build --show-bin-path)/musterPackageTests.xctest"
 logs="$PWD/.build/test-logs"
 rm -rf "$logs"
 mkdir -p "$logs"
-times=()
-# Runs the tests of a target; those that fail are counted at the end. With a seed in MUSTER_TEST_SEED, for which it has a log of its own.
-run() { # target, options of swift test…
-    local target=$1 start=$SECONDS log="$logs/$1${MUSTER_TEST_SEED:+-$MUSTER_TEST_SEED}"
-    shift
-    MUSTER_STRICT=1 swift test --skip-build "$@" --filter "^Muster${target}Tests\\." 2>&1 | tee "$log" ||
-        printf '%s\n' "✘ $target ended badly" >>"$log"
-    times+=("$(printf '%-16s %4d s' "$target" $((SECONDS - start)))")
+: >"$PWD/.build/test-times"
+# Runs tests whose log has a name; those that fail are counted at the end.
+run() { # name, filter, options of the runner…
+    local name=$1 filter=$2 start=$SECONDS
+    shift 2
+    MUSTER_STRICT=1 "$runner" --testing-library swift-testing --filter "$filter" "$@" >"$logs/$name" 2>&1 ||
+        printf '%s\n' "✘ $name ended badly" >>"$logs/$name"
+    printf '%-16s %4d s\n' "$name" $((SECONDS - start)) >>"$PWD/.build/test-times"
+    printf '%s: %s\n' "$name" "$(grep -aE '^. Test run with|^✘ .* ended badly' "$logs/$name" | tail -n 1)"
 }
-# One test target after the other: each starts servers of its own, and two cores are soon busy. The last ones start whole
-# fleets of processes, one at a time.
-for target in Core API Curl Postgres Store Coordinator Worker CommandLine; do
-    # Few at once: a test that waits with all others behind two cores reaches the limit of its time.
-    run "$target" --experimental-maximum-parallelization-width 16
-done
-# With this a history that fails is repeated exactly by its seed.
-export SWIFT_DETERMINISTIC_HASHING=1
-# 10,000 histories by five processes: what a killed worker of a history has left is freed with its process. The seeds are fixed, so that a change fails
-# for what it changes; other seeds look for what nobody knows yet (docs/CONTRIBUTING.md).
-export MUSTER_SIMULATION_HISTORIES=2000
-for MUSTER_TEST_SEED in 1 2 3 4 5; do
-    export MUSTER_TEST_SEED
-    run Simulation
-done
-unset SWIFT_DETERMINISTIC_HASHING MUSTER_SIMULATION_HISTORIES MUSTER_TEST_SEED
-for target in TestSupport EmbeddedPostgres Bench EndToEnd; do
-    run "$target" --no-parallel
-done
+# Runs targets one after the other. Few of their tests at once: a test that waits with all others behind two cores reaches the limit of its time.
+targets() { # name…
+    local name
+    for name in "$@"; do run "$name" "^Muster${name}Tests\\." --experimental-maximum-parallelization-width 16; done
+}
+# Runs tests that start whole fleets of processes, and wait for them: one at a time, in each of two lanes.
+first_fleets() {
+    run EndToEnd-1 "^MusterEndToEndTests\\.$first_half" --no-parallel
+    run TestSupport '^MusterTestSupportTests\.' --no-parallel
+}
+second_fleets() {
+    run EndToEnd-2 '^MusterEndToEndTests\.' --skip "^MusterEndToEndTests\\.$first_half" --no-parallel
+    run Bench '^MusterBenchTests\.' --no-parallel
+    run EmbeddedPostgres '^MusterEmbeddedPostgresTests\.' --no-parallel
+}
+first_half='EndToEnd/([A-Q]|Re)'
+# Each seed has a process of its own: what a killed worker of a history has left is freed with its process. The seeds are fixed, so that a change fails for
+# what it changes; other seeds look for what nobody knows yet (docs/CONTRIBUTING.md). A history that fails is repeated exactly by its seed.
+histories() { # seed…
+    local MUSTER_TEST_SEED
+    export SWIFT_DETERMINISTIC_HASHING=1 MUSTER_SIMULATION_HISTORIES=2000 MUSTER_TEST_SEED
+    for MUSTER_TEST_SEED in "$@"; do run "Simulation-$MUSTER_TEST_SEED" '^MusterSimulationTests\.'; done
+}
+lanes=()
+# Runs one of the functions above beside what follows, in a process group of its own.
+beside() { # function, arguments…
+    set -m
+    "$@" &
+    lanes+=($!)
+    set +m
+}
+# Waits for what runs beside.
+together() {
+    wait "${lanes[@]}"
+    lanes=()
+}
+end_lanes() {
+    local lane
+    for lane in "${lanes[@]}"; do kill -TERM -- "-$lane" 2>/dev/null || true; done
+}
+trap end_lanes EXIT
 
-say "The receiver that was away"
-wait "$outage" || printf '%s\n' "✘ ReceiverOutage ended badly" >>"$outage_log"
+say "Tests"
+# A receiver that is away for a minute: the next try comes after five.
+MUSTER_RECEIVER_OUTAGE_SECONDS=60 beside run ReceiverOutage '^MusterEndToEndTests\..*ReceiverOutage'
+targets Core API Curl Postgres Store Coordinator Worker CommandLine
+together
+histories 1 2 3 4 5
+beside first_fleets
+beside second_fleets
+together
 trap - EXIT
-cp "$outage_log" "$logs/ReceiverOutage"
-tail -n 5 "$outage_log"
 
 # A run that ends badly without a test that failed has crashed: it counts as one.
 passed=0 failed=0
@@ -84,10 +104,10 @@ for log in "$logs"/*; do
     bad=$(grep -a '^✘ Test .* failed after' "$log" | grep -avc '^✘ Test run with' || true)
     [ "$bad" -gt 0 ] || bad=$(grep -ac '^✘ .* ended badly' "$log" || true)
     total=$(sed -n 's/^. Test run with \([0-9]*\) tests\{0,1\} .*/\1/p' "$log" | tail -n 1)
-    [ "$bad" -eq 0 ] || grep -a '^✘' "$log" | tail -n 40
+    [ "$bad" -eq 0 ] || grep -aA 4 '^✘' "$log" | tail -n 200
     passed=$((passed + ${total:-$bad} - bad)) failed=$((failed + bad))
 done
-printf '%s\n' "${times[@]}"
+cat "$PWD/.build/test-times"
 grep -ahE '^(histories|seconds|histories a second): ' "$logs"/Simulation-* || true
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]
