@@ -13,7 +13,7 @@ extension StoreModel {
         step += 1
         var wrong: [String] = []
         let before = connections
-        let served = Set(leased.map(\.group))
+        let served = Set(leased.map { [$0.group, $0.origin] })
         for lease in leases {
             guard let request = requests.first(where: { $0.session == lease.session }), isEligible(request) else {
                 wrong.append("session \(lease.session) may not be granted anything")
@@ -51,7 +51,9 @@ extension StoreModel {
             }
             if spare > 0, let lease = begun.first(where: { $0.lane > 0 }) {
                 seen.insert(.spared)
-                if served.contains(lease.group) { wrong.append("group \(lease.group) has a connection already") }
+                if let origin = origin(of: lease), served.contains([lease.group, origin]) {
+                    wrong.append("group \(lease.group) has a connection to \(origin) already")
+                }
             }
             let isFull = leaseCount { $0.session == request.session } >= Int(policy.leasesPerSession)
             guard own.count < Int(request.room + request.ahead), !isFull else { continue }

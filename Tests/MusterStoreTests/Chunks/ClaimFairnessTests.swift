@@ -25,6 +25,31 @@ import Testing
         }
     }
 
+    /// The files of the first origin never come; its number is the lowest.
+    @Test func anOriginTakesNoMoreThanItsShareOfASlotsWhileAnotherOfTheGroupHasWork() async throws {
+        var policy = Store.Policy()
+        policy.connectionsPerOrigin = 16
+        try await StoreFixture.run(policy: policy) { fixture in
+            let slow = Wanted.many(40, "a"), good = Wanted.many(20, "b", origins: ["b"])
+            try await fixture.makeGroup("list", slow + good + Wanted.many(3, "c", origins: ["c"]))
+            var worker = try await fixture.makeWorker(slots: 16)
+            var running = try await worker.claim(16, ahead: 16)
+            let lanes = Dictionary(grouping: running, by: \.key.first).mapValues { Set($0.map(\.lane)).count }
+            #expect(lanes == ["a": 7, "b": 6, "c": 3], "what one can't use is shared among the others")
+            while let next = running.first(where: { $0.key.first != "a" }) {
+                running.removeAll { $0.name == next.name }
+                try await worker.finish(next, size: 10)
+                let isLast = !running.contains { $0.lane == next.lane }
+                running += try await worker.claim(isLast ? 1 : 0)
+                let silent = Set(running.filter { $0.key.first == "a" }.map(\.lane)).count
+                let others = Set(running.filter { $0.key.first != "a" }.map(\.lane)).count
+                #expect(silent <= 8 || others < 8, "\(silent) lanes of 16")
+            }
+            #expect(Set(running.map(\.lane)).count == 16)
+            try await fixture.check()
+        }
+    }
+
     @Test func aGroupThatWasIdleForLongDoesNotGetEveryLeaseUntilItHasCaughtUp() async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("busy", Wanted.many(2, "b"))

@@ -85,8 +85,8 @@ import Testing
             name: "an origin never gets more again (row 24)", function: "learned_connections", original: "+ (power(",
             replacement: "+ 0 * (power("),
         Mutant(
-            name: "the lanes to a mirror are not counted (I5)", function: "mirror_turns",
-            original: "least(r.room, f.free)", replacement: "r.room"),
+            name: "the lanes to a mirror are not counted (I5)", function: "shared_turns",
+            original: "least(r.room, u.free)", replacement: "r.room"),
         Mutant(
             name: "lanes that a claim has opened stay free (I5)", function: "grant_turn", original: "- v_opened",
             replacement: ""),

@@ -1,7 +1,7 @@
 -- Grants leases (I1, I2, I5).
 --
 -- One call serves many sessions at once, each with its newest sync, the lanes that it may open (p_rooms), how many leases it takes beyond these
--- (p_ahead), and whether it takes one for a group without a connection (p_spare, adr/0051). For each sink it takes every lock first and reads counts in later statements, whose snapshots are newer than the locks: a statement that
+-- (p_ahead), and whether it takes one for an origin without a connection (p_spare, adr/0051). For each sink it takes every lock first and reads counts in later statements, whose snapshots are newer than the locks: a statement that
 -- locks and counts at once grants beyond a cap (I5). Returns the chunks that are leased; `is_limited` marks those that a byte budget bounds. `c` is the
 -- claim in progress (type `claim`, Tables/0002_leasing.sql): `slots` are leases that may be granted, `openings` lanes that may be opened. Which group
 -- goes first is decided in sharing.sql, which mirror in mirrors.sql.
@@ -14,7 +14,7 @@ DECLARE
     v_ids bigint[];                     -- the sessions that may be granted anything, and how many leases and lanes each
     v_rooms integer[];
     v_lanes integer[];
-    v_spare bigint[];                   -- the sessions that have one slot more for a group without a connection
+    v_spare bigint[];                   -- the sessions that have one slot more for an origin without a connection
     v_sink text;
     v_full bigint[];                    -- the sessions in which this sink is full
 BEGIN
@@ -222,13 +222,12 @@ BEGIN
 END
 $$;
 
--- Grants one group's turn, one origin after the other. Each origin is visited once, except where mirrors share the room: what one mirror can't use is
--- shared again among the others.
+-- Grants one group's turn, one origin after the other. Where several share the room, what one of them can't use is shared again among the others.
 CREATE FUNCTION grant_turn(c claim) RETURNS claim
 LANGUAGE plpgsql AS $$
 DECLARE
     v_origin record;
-    v_idle bigint[] := '{}';            -- the mirrors that have nothing more to take for the group
+    v_idle bigint[] := '{}';            -- the origins that have nothing more to take for the group
     v_again boolean;
     v_is_limited boolean;
     v_usable bigint[];                  -- the slots whose sessions may draw from the byte budgets
@@ -249,7 +248,8 @@ BEGIN
                 v_usable := usable_slots(c.slots, c.sink, c.fleet_rate, c.group_name, c.group_rate, v_origin.key, v_origin.rate);
             END IF;
             v_places := lane_places(c, v_origin.id, v_usable, v_origin.free);
-            v_want := least(cardinality(v_places.sessions), c.room);
+            -- Leases that wait in lanes leave room for the lanes of the origins that follow.
+            v_want := least(cardinality(v_places.sessions), c.room - v_origin.later);
             CONTINUE WHEN v_want <= 0;
             IF c.mixes THEN
                 PERFORM pull_chunks(c.group_id, v_origin.id, v_want);
@@ -260,7 +260,7 @@ BEGIN
             v_found := coalesce(cardinality(v_picked), 0);
             v_picked := without_repeats(without_disputed(v_picked), c.group_id);
             c.repeats := c.repeats OR coalesce(cardinality(v_picked), 0) < v_found;
-            IF c.mixes AND coalesce(cardinality(v_picked), 0) < v_want
+            IF v_origin.is_shared AND coalesce(cardinality(v_picked), 0) < v_want
                 AND (c.allowance IS NULL OR coalesce(v_charge, 0) < c.allowance)
             THEN
                 v_idle := v_idle || v_origin.id;

@@ -49,21 +49,29 @@ BEGIN
 END
 $$;
 
--- The origins that the group of a claim may be granted on now, in their order: each with the lanes that may be opened, or, where mirrors
--- share the room, with its share of that. p_idle are mirrors that have nothing more to take.
+-- The origins that the group of a claim may be granted on now, in their order, each with the lanes that may be opened to it. Of a group with several
+-- origins, each has its share of the lanes (`shared_turns`), and `later` are the shares of those that follow. p_idle are origins that have nothing more
+-- to take.
 CREATE FUNCTION origin_turns(c claim, p_idle bigint[])
-RETURNS TABLE (id bigint, turn bigint, key text, rate bigint, free integer)
-LANGUAGE sql STABLE AS $$
-    SELECT r.origin_id, r.origin_id, o.key, o.bytes_per_second, f.free
-    FROM ready_origins(c.group_id) AS r (origin_id) JOIN unnest(c.origins, c.free) AS f (id, free) ON f.id = r.origin_id
-    JOIN origins o ON o.id = r.origin_id
-    WHERE NOT c.mixes AND is_awake(o) AND may_try(o, c.group_id) AND NOT rests_alone(o, c.group_id)
-    UNION ALL
-    SELECT m.origin_id, m.turn, o.key, o.bytes_per_second, m.share
-    FROM mirror_turns(c, p_idle) AS m
-    JOIN origins o ON o.id = m.origin_id
-    WHERE c.mixes
-    ORDER BY 2
+RETURNS TABLE (id bigint, key text, rate bigint, free integer, later bigint, is_shared boolean)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+    v_ready bigint[] := ARRAY(SELECT r.id FROM ready_origins(c.group_id) AS r (id) WHERE r.id > 0);
+BEGIN
+    IF c.mixes OR cardinality(v_ready) > 1 THEN
+        RETURN QUERY
+        SELECT o.id, o.key, o.bytes_per_second, s.share,
+            coalesce(sum(s.share) OVER (ORDER BY s.turn, o.id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING), 0), true
+        FROM shared_turns(c, p_idle) AS s JOIN origins o ON o.id = s.origin_id
+        ORDER BY s.turn, o.id;
+    ELSE
+        RETURN QUERY
+        SELECT o.id, o.key, o.bytes_per_second, f.free, 0::bigint, false
+        FROM origins o JOIN unnest(c.origins, c.free) AS f (id, free) ON f.id = o.id
+        WHERE o.id = ANY (v_ready) AND is_awake(o) AND may_try(o, c.group_id) AND NOT rests_alone(o, c.group_id);
+    END IF;
+END
 $$;
 
 -- Locks the next chunks of a claim's group on an origin, p_want at the most and no more than its allowance pays for, and returns their charge. They

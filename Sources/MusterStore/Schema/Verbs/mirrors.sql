@@ -1,4 +1,4 @@
--- Which chunks an origin may take from others, and how a group's room is shared among its mirrors (row 30).
+-- How a group's lanes are shared among its origins, and which chunks an origin may take from others (row 30).
 
 -- The tasks of a group whose chunks may go to any of their sources and of which something is ready: 16 at the most, so that a claim
 -- stays cheap however many there are. The oldest tasks come first and make room for others as they finish.
@@ -28,11 +28,12 @@ LANGUAGE sql STABLE AS $$
     ORDER BY t.task_id, coalesce(s.fresh_origin_id, s.origin_id), s.ordinal
 $$;
 
--- Shares a group's room among the origins that its chunks may be fetched from, where they may be fetched from several: a place for
--- every lease that could be granted, the emptiest origin's first. An origin whose connections carry half as much as the fastest one's
--- counts as twice as full, so that the slowest is used least. An origin of unknown speed counts as fast, so that its speed becomes known.
--- p_except are origins that have nothing more to take.
-CREATE FUNCTION mirror_turns(c claim, p_except bigint[])
+-- Shares the lanes that a group may open among its origins, the one with the fewest lanes of the group first: an origin that is slow or silent takes no
+-- slot while another one waits for it with fewer (I19). Where many lanes are opened at once, some 16 origins have their turn. If chunks may be fetched
+-- from any of their sources, an origin whose connections carry half as much as the fastest one's counts as twice as full, so that the slowest is used
+-- least. An origin of unknown speed counts as fast, so that its speed becomes known. An origin without a share has a turn all the same if leases can
+-- wait in its lanes. p_except are origins that have nothing more to take.
+CREATE FUNCTION shared_turns(c claim, p_except bigint[])
 RETURNS TABLE (origin_id bigint, turn bigint, share integer)
 LANGUAGE sql STABLE AS $$
     WITH room AS (
@@ -41,7 +42,7 @@ LANGUAGE sql STABLE AS $$
         SELECT r.origin_id, sum(r.bytes)::double precision / nullif(sum(r.busy_ms), 0) AS speed
         FROM (
             SELECT origin_id, 0 AS bytes, 0 AS busy_ms FROM ready_origins(c.group_id) AS own (origin_id) WHERE origin_id > 0
-            UNION ALL SELECT origin_id, bytes, busy_ms FROM pull_sources(c.group_id)
+            UNION ALL SELECT origin_id, bytes, busy_ms FROM pull_sources(c.group_id) WHERE c.mixes
         ) AS r
         WHERE r.origin_id <> ALL (p_except)
         GROUP BY 1
@@ -49,19 +50,26 @@ LANGUAGE sql STABLE AS $$
         SELECT origin_id, CASE WHEN speed IS NULL THEN 1
             ELSE greatest(1, least(8, max(speed) OVER () / greatest(speed, 0.001))) END AS slowness
         FROM candidate
-    ), place AS (
-        SELECT w.origin_id, row_number() OVER (ORDER BY k * w.slowness, o.rate_bytes DESC, o.id, k) AS n
+    ), usable AS MATERIALIZED (
+        SELECT o.id, o.rate_bytes, w.slowness, f.free, b.own
         FROM weighed w
         JOIN unnest(c.origins, c.free) AS f (id, free) ON f.id = w.origin_id
-        JOIN origins o ON o.id = w.origin_id AND is_awake(o)
+        JOIN origins o ON o.id = w.origin_id AND is_awake(o) AND may_try(o, c.group_id) AND NOT rests_alone(o, c.group_id)
         CROSS JOIN LATERAL (
             SELECT count(DISTINCT (l.session_id, l.lane))::integer AS own FROM leases l
             WHERE l.origin_id = o.id AND l.group_id = c.group_id
         ) AS b
-        CROSS JOIN room r
-        CROSS JOIN generate_series(b.own + 1, b.own + least(r.room, f.free)) AS k
+        WHERE b.own = 0 OR c.spare IS DISTINCT FROM 'newcomers'
+    ), place AS (
+        SELECT u.id, row_number() OVER (
+            ORDER BY CASE WHEN c.mixes THEN k * u.slowness ELSE (k - 1) / greatest(1, r.room / 16) END, u.rate_bytes DESC, u.id, k) AS n
+        FROM usable u CROSS JOIN room r CROSS JOIN generate_series(u.own + 1, u.own + least(r.room, u.free)) AS k
+    ), part AS (
+        SELECT p.id, min(p.n) AS turn, count(*)::integer AS share FROM place p, room r WHERE p.n <= r.room GROUP BY 1
     )
-    SELECT p.origin_id, min(p.n), count(*)::integer FROM place p, room r WHERE p.n <= r.room GROUP BY 1
+    SELECT u.id, coalesce(p.turn, r.room + 1), coalesce(p.share, 0)
+    FROM usable u LEFT JOIN part p USING (id) CROSS JOIN room r
+    WHERE p.share > 0 OR NOT c.mixes AND cardinality(c.slots) > cardinality(c.openings) AND has_queue(u.id, c.slots, NULL)
 $$;
 
 -- Moves ready chunks of other origins to an origin, as far as it has less than p_want of its own. A chunk that failed or was taken away

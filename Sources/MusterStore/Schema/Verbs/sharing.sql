@@ -139,7 +139,7 @@ $$;
 
 -- Leases one chunk to each session that has a slot to spare, and has been granted nothing: all its slots are taken by transfers that last long, which
 -- may not be given up (I19). Trials come first: they take a moment, and once an origin has served a file twice, its transfers give way to others. Then
--- groups that have no connection get one.
+-- a group gets a connection to an origin to which it has none.
 CREATE FUNCTION grant_spare(c claim, p_sessions bigint[]) RETURNS claim
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -160,11 +160,14 @@ BEGIN
 END
 $$;
 
--- Whether a group may take slots of a claim: any group may, but slots to spare are for those with a trial, or without a connection.
+-- Whether a group may take slots of a claim: any group may, but slots to spare are for those with a trial, or with work at an origin to which they have
+-- no connection.
 CREATE FUNCTION may_take(g groups, p_spare text) RETURNS boolean
 LANGUAGE sql STABLE AS $$
     SELECT CASE p_spare
         WHEN 'trials' THEN EXISTS (SELECT 1 FROM ready_chunks r WHERE r.group_id = g.id AND r.status = 'ready' AND r.kind = 'trial')
-        WHEN 'newcomers' THEN NOT EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.lane > 0)
+        WHEN 'newcomers' THEN EXISTS (
+            SELECT 1 FROM ready_origins(g.id) AS r (id)
+            WHERE r.id > 0 AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.origin_id = r.id AND l.lane > 0))
         ELSE true END
 $$;
