@@ -69,7 +69,7 @@ struct LeaseJob: Sendable {
             size: size,
             chunks: lease.chunks,
             digests: digests.all,
-            lastModified: lease.representation.lastModified
+            representation: lease.representation
         )
         switch placed {
         case .inPlace(let finished):

@@ -39,12 +39,20 @@ extension FetchJob {
                 return .over(taken(by: "something else", "it is \(standing.kind.name)"))
             }
             if lease.policy?.ifExists == .fail {
-                return .over(
-                    refused(.storage, "a file stands at \(lease.path), and the group takes none that was there before"))
-            }
-            if !plan.digests.given.isEmpty {
+                // Without a size and a digest nothing is taken, and nothing is marked.
+                switch try await examine(size: nil, [], lastModified: nil) {
+                case .absent: break
+                case .overtaken(let reason): return .over(overtaken(reason))
+                case .matches, .differs:
+                    return .over(
+                        refused(
+                            .storage, "a file stands at \(lease.path), and the group takes none that was there before"))
+                case .stopped: return .over(stoppedBeforeBeginning)
+                }
+            } else if !plan.digests.given.isEmpty {
                 switch try await examine(size: lease.expectedSize, plan.digests.given, lastModified: nil) {
                 case .absent: break
+                case .overtaken(let reason): return .over(overtaken(reason))
                 case .matches(let size, let digests): return .over(.done(nil, nil, found(size, digests)))
                 case .differs(let reason): return .over(taken(by: "a different file", reason))
                 case .stopped: return .over(stoppedBeforeBeginning)

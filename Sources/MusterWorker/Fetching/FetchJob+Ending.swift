@@ -29,7 +29,7 @@ extension FetchJob {
             chunks: chunks,
             digests: plan.digests.all,
             known: await writer.digests(),
-            lastModified: plan.known.lastModified
+            representation: plan.known
         )
         switch placed {
         case .inPlace(let finished): return .done(prefix, learned, finished)

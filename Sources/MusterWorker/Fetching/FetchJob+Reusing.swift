@@ -20,7 +20,7 @@ extension FetchJob {
             size: size,
             chunks: [chunk],
             digests: digests,
-            lastModified: held.representation.lastModified,
+            representation: held.representation,
             held: path
         )
         switch placed {

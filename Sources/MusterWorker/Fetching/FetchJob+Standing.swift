@@ -13,7 +13,7 @@ extension FetchJob {
     ) async -> JobEnding {
         let size = plan.known.size ?? lease.expectedSize
         do {
-            switch try await examine(size: size, digests, lastModified: lastModified) {
+            switch try await examine(size: size, digests, lastModified: lastModified, of: plan.known) {
             case .matches(let size, let digests):
                 // The part is not needed.
                 if !(await drop(writer.part)) {
@@ -21,6 +21,7 @@ extension FetchJob {
                 }
                 return .done(nil, plan.learned, found(size, digests))
             case .differs(let reason): return taken(by: "a different file", reason)
+            case .overtaken(let reason): return overtaken(reason)
             // The file was removed meanwhile: the next attempt fetches.
             case .absent: return .released(nil, nil)
             case .stopped: return await stop(plan, writer)
@@ -50,15 +51,14 @@ extension FetchJob {
             let path = try? DestinationPath(validating: lease.path),
             await context.gate.opened(unless: { control.wish != .work })
         else { return nil }
-        let mark = FileMark(
-            owner: .init(installation: equipment.directory.session.installation, task: lease.task),
-            version: lease.version)
-        let algorithms = Set(plan.digests.given.map(\.algorithm) + (lease.policy?.computeDigests ?? []))
+        let known = PlacedFile.Known(
+            mark: mark(lease.representation), representation: lease.representation, prefix: lease.resume,
+            digests: plan.digests.all)
         let watch = context.watch(lease.name, control)
         let found = try await station.pool.run { [equipment, lease] () throws(StorageError) in
             try PlacedFile.find(
-                mark, at: path, isNumbered: lease.policy?.ifExists == .rename, algorithms: algorithms,
-                in: equipment.directory, watch: watch)
+                known, at: path, isNumbered: lease.policy?.ifExists == .rename,
+                recorded: Set(lease.policy?.computeDigests ?? []), in: equipment.directory, watch: watch)
         }
         guard let found else { return nil }
         var finished = self.found(found.content.offset, found.digests)
@@ -69,7 +69,8 @@ extension FetchJob {
     func examine(
         size: Int64?,
         _ digests: [ContentDigest],
-        lastModified: Int64?
+        lastModified: Int64?,
+        of representation: Representation = Representation()
     ) async throws(StorageError) -> ExistingFile.Verdict {
         let path: DestinationPath
         do {
@@ -85,15 +86,18 @@ extension FetchJob {
                 digests: digests,
                 recorded: Set(lease.policy?.computeDigests ?? []),
                 lastModified: lastModified,
-                mark: FileMark(
-                    owner: .init(installation: equipment.directory.session.installation, task: lease.task),
-                    version: lease.version
-                ),
+                mark: mark(representation),
                 watch: watch
             )
             guard case .stopped = verdict, !context.gate.isOpen else { return verdict }
         }
         return .stopped
+    }
+
+    /// The mark of the task's file of this content version.
+    private func mark(_ representation: Representation) -> FileMark {
+        let owner = FileMark.Owner(installation: equipment.directory.session.installation, task: lease.task)
+        return FileMark(owner: owner, version: lease.version, representation: representation)
     }
 
     func found(_ size: Int64, _ digests: [ContentDigest]) -> Report.Finished {
@@ -106,5 +110,12 @@ extension FetchJob {
 
     func taken(by what: String, _ reason: String) -> JobEnding {
         refused(.storage, "\(what) stands at \(lease.path): \(reason)")
+    }
+
+    /// The task's own file stands at its path, and is other content: the next content version replaces it.
+    func overtaken(_ reason: String) -> JobEnding {
+        .failed(
+            Report.Failure(kind: .changed, detail: "the task's own file at \(lease.path) is other content: \(reason)"),
+            nil, nil)
     }
 }

@@ -25,14 +25,14 @@ struct Placing: Sendable {
     /// - Parameters:
     ///   - digests: expected digests, given by the caller or stated by the origin; two of one algorithm must both match.
     ///   - known: digests that `ChunkWriter.digests()` computed as the bytes arrived; they are not computed again.
-    ///   - lastModified: the content's Last-Modified, an HTTP-date; used if the policy keeps modification times.
+    ///   - representation: what is known of the content: for the mark, and for the modification time if the policy keeps it.
     ///   - held: a file of the sink to make the new file from instead of the part; `failed` means that this can't be done.
     func place(
         size: Int64,
         chunks: [FinishedChunk],
         digests: [ContentDigest],
         known: [ContentDigest] = [],
-        lastModified: String? = nil,
+        representation: Representation,
         held: DestinationPath? = nil
     ) async -> Ending {
         let path: DestinationPath
@@ -52,10 +52,11 @@ struct Placing: Sendable {
             recorded: Set(lease.policy?.computeDigests ?? []),
             fenced: lease.fenced,
             ifExists: lease.policy?.ifExists ?? .verify,
-            modificationTime: modificationTime(lastModified),
+            modificationTime: modificationTime(representation.lastModified),
             knownDigests: known,
             held: held,
-            installation: equipment.directory.session.installation
+            installation: equipment.directory.session.installation,
+            representation: representation
         )
         // If the trust ended midway, nothing was moved: try again once it is renewed.
         while await context.gate.opened(unless: { control.wish != .work }) {

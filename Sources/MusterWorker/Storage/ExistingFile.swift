@@ -20,6 +20,9 @@ struct ExistingFile: Sendable {
         case matches(size: Int64, digests: [ContentDigest])
         /// Anything else, or a file that can't be shown to have the content.
         case differs(reason: String)
+        /// The task's own file, as it was put in place, can't be shown to have the content: it was put there in a past that the database
+        /// does not know of (adr/0014).
+        case overtaken(reason: String)
         /// `mayContinue` returned `false`.
         case stopped
     }
@@ -109,11 +112,12 @@ struct ExistingFile: Sendable {
             default: throw error.atDestination("looking at \(question.path)")
             }
         }
-        if let size = question.size, status.size != size {
-            return .differs(reason: "it has \(status.size) bytes instead of \(size)")
+        let verdict = try compare(file, status, question)
+        if case .differs(let reason) = verdict, let found = FileMark.read(file, path: question.path),
+            found.owner == question.mark?.owner, found.isIntact(status)
+        {
+            return .overtaken(reason: reason)
         }
-        let verdict =
-            question.digests.isEmpty ? byTime(status, question) : try byDigests(file, status, question)
         guard case .matches = verdict else { return verdict }
         if let mark = question.mark {
             do {
@@ -128,6 +132,15 @@ struct ExistingFile: Sendable {
         }
         try place.makeDurable(file, question.path)
         return verdict
+    }
+
+    private func compare(
+        _ file: Descriptor, _ status: FileStatus, _ question: Question
+    ) throws(StorageError) -> Verdict {
+        if let size = question.size, status.size != size {
+            return .differs(reason: "it has \(status.size) bytes instead of \(size)")
+        }
+        return question.digests.isEmpty ? byTime(status, question) : try byDigests(file, status, question)
     }
 
     private func byTime(_ status: FileStatus, _ question: Question) -> Verdict {

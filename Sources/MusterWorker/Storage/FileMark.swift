@@ -39,6 +39,8 @@ struct FileMark: Hashable, Sendable {
     var owner: Owner
     /// The task's content version in the file.
     var version: Int32
+    /// Shows which representation the file has, as far as the origin told: 64 bits of the SHA-256 of its validators, in hexadecimal. Empty without any.
+    var validators = ""
     /// Whether the file stood there already, or replaced one that did. It is then not deleted with the task, unless that
     /// is asked for.
     var isAdopted = false
@@ -50,33 +52,37 @@ struct FileMark: Hashable, Sendable {
     /// The most bytes that a mark has; a longer attribute is not Muster's.
     private static let limit = 256
 
-    /// The mark of a file under the path of its task.
-    init(owner: Owner, version: Int32, isAdopted: Bool = false) {
+    /// The mark of a file under the path of its task, whose content is `representation` as far as that is known.
+    init(owner: Owner, version: Int32, representation: Representation = Representation(), isAdopted: Bool = false) {
         self.owner = owner
         self.version = version
         self.isAdopted = isAdopted
+        guard representation.hasValidator else { return }
+        validators = Self.short([representation.etag ?? "", representation.lastModified ?? ""].joined(separator: "\n"))
     }
 
     /// Reads a mark as `text` writes it; `nil` for anything else.
     init?(_ text: String) {
         let fields = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard fields.count == 5 || fields.count == 6 && fields[5] == "adopted", let task = Int64(fields[1]),
+        guard fields.count == 6 || fields.count == 7 && fields[6] == "adopted", let task = Int64(fields[1]),
             let version = Int32(fields[2]), let size = Int64(fields[3]), let modified = Int64(fields[4])
         else { return nil }
         self.init(
             owner: Owner(installation: String(fields[0]), task: TaskID(task)),
             version: version,
-            isAdopted: fields.count == 6
+            isAdopted: fields.count == 7
         )
+        validators = String(fields[5])
         let known = State(size: size, modified: modified)
         // Refuses spellings such as "+1" or "007".
         guard self.text(known) == text else { return nil }
         state = known
     }
 
-    /// `<installation>/<task>/<version>/<size>/<nanoseconds>`, followed by `/adopted` if it is adopted.
+    /// `<installation>/<task>/<version>/<size>/<nanoseconds>/<validators>`, followed by `/adopted` if it is adopted.
     func text(_ state: State) -> String {
-        "\(owner.installation)/\(owner.task)/\(version)/\(state.size)/\(state.modified)" + (isAdopted ? "/adopted" : "")
+        "\(owner.installation)/\(owner.task)/\(version)/\(state.size)/\(state.modified)/\(validators)"
+            + (isAdopted ? "/adopted" : "")
     }
 
     /// Whether the owner itself put the file there, the file is unchanged since, and no other installation counts on it.
@@ -88,9 +94,12 @@ struct FileMark: Hashable, Sendable {
     }
 
     /// The attribute's name: 64 bits of the path's SHA-256, since attribute names are short.
-    static func attribute(of path: DestinationPath) -> String {
-        let digest = SHA256.hash(data: Array(path.string.utf8))
-        return "user.muster." + String(digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }, radix: 16)
+    static func attribute(of path: DestinationPath) -> String { "user.muster." + short(path.string) }
+
+    /// 64 bits of the SHA-256 of a text, in hexadecimal.
+    private static func short(_ text: String) -> String {
+        let digest = SHA256.hash(data: Array(text.utf8))
+        return String(digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }, radix: 16)
     }
 
     /// The mark of an open file; `nil` when there is none that can be read.

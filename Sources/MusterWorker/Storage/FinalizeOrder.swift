@@ -34,7 +34,7 @@ struct FinalizeOrder: Hashable, Sendable {
     /// The mark for the file (adr/0014); `nil` if the installation of the task is unknown.
     var mark: FileMark?
 
-    /// An order; its mark follows from `installation`, `task` and `version`.
+    /// An order; its mark follows from `installation`, `task`, `version` and `representation`.
     init(
         task: TaskID,
         version: Int32,
@@ -49,7 +49,8 @@ struct FinalizeOrder: Hashable, Sendable {
         modificationTime: Int64? = nil,
         knownDigests: [ContentDigest] = [],
         held: DestinationPath? = nil,
-        installation: String? = nil
+        installation: String? = nil,
+        representation: Representation = Representation()
     ) {
         self.task = task
         self.version = version
@@ -64,7 +65,9 @@ struct FinalizeOrder: Hashable, Sendable {
         self.modificationTime = modificationTime
         self.knownDigests = knownDigests
         self.held = held
-        mark = installation.map { FileMark(owner: .init(installation: $0, task: task), version: version) }
+        mark = installation.map {
+            FileMark(owner: .init(installation: $0, task: task), version: version, representation: representation)
+        }
     }
 
     /// The part's name.

@@ -42,8 +42,8 @@ extension SinkDirectory {
         do {
             directory = try home.directory(name)
         } catch {
-            // The session never began here, or was revoked before.
-            guard error.number == ENOENT else { throw error }
+            // The session never began here, or was revoked before; or its directory was taken away, and something else has its name.
+            guard [ENOENT, ENOTDIR, ELOOP].contains(error.number) else { throw error }
             return
         }
         for _ in 0..<Self.emptyings {

@@ -53,9 +53,9 @@ import Testing
             lease.policy?.computeDigests = [.md5]
             if isPlanned {
                 lease.planned = true
-                lease.representation = Representation(size: 3 * mebibyte, etag: "\"one\"")
+                lease.representation = representation(of: content)
                 lease.end = 3 * mebibyte
-                lease.resume = DurablePrefix(offset: mebibyte, crc: 1)
+                lease.resume = prefix(of: content, mebibyte)
             }
             let second = await bench.run(lease)
             #expect(second.durable == first.durable && second.durable?.offset == 3 * mebibyte)
@@ -63,6 +63,62 @@ import Testing
             #expect(second.finished?.digests.keys.sorted() == ["md5"])
             #expect(origin.requests.count == requests)
             try #expect(bench.file(rule == .rename ? "f (2)" : "f") == content.allBytes)
+        }
+    }
+
+    private func representation(of content: ScriptedOrigin.Content, etag: String? = nil) -> Representation {
+        let file = ScriptedOrigin.File(content)
+        return Representation(
+            size: content.size, etag: etag ?? file.etag, lastModified: file.lastModified, isDateStrong: true)
+    }
+
+    private func prefix(of content: ScriptedOrigin.Content, _ size: Int64) -> DurablePrefix {
+        DurablePrefix(offset: size, crc: CRC32C.extend(CRC32C.empty, content.allBytes.prefix(Int(size))))
+    }
+
+    /// What a later answer contradicts.
+    enum Contradiction: CaseIterable, Sendable { case validators, prefix, digest }
+
+    /// An older state of the database was restored, or the file was away when the next lease looked for it: since then other content came, of the
+    /// same version. The file has the task's mark all the same, and is not that content (I8).
+    @Test(arguments: Contradiction.allCases)
+    func fileOfALostLeaseIsNotTakenForAnotherContent(contradiction: Contradiction) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            var lease = lease(origin, .replace)
+            #expect(await bench.run(lease).finished?.size == 3 * mebibyte)
+            let next = ScriptedOrigin.Content.seeded(seed: 23, size: 3 * mebibyte)
+            origin.serve("/f", ScriptedOrigin.File(next))
+            lease.fenced = true
+            lease.planned = true
+            lease.end = 3 * mebibyte
+            lease.representation = representation(of: contradiction == .validators ? next : content)
+            switch contradiction {
+            case .validators: break
+            case .prefix: lease.resume = prefix(of: next, mebibyte)
+            case .digest: lease.expectedDigests = ["sha256": next.sha256()]
+            }
+            let requests = origin.requests.count
+            #expect(await bench.run(lease).finished?.wasThere == nil)
+            #expect(origin.requests.count > requests)
+        }
+    }
+
+    /// An older state of the database was restored, which does not know that the task's file was put in place (F24).
+    @Test(arguments: [ExistingFileRule.verify, .fail], [false, true])
+    func ownFileOfAPastThatIsUnknownIsReplacedByTheNextVersion(rule: ExistingFileRule, hasDigest: Bool) async throws {
+        try await withBench { bench, origin in
+            origin.serve("/f", ScriptedOrigin.File(content))
+            var lease = lease(origin, rule)
+            #expect(await bench.run(lease).finished?.size == 3 * mebibyte)
+            let next = ScriptedOrigin.Content.seeded(seed: 23, size: 2 * mebibyte)
+            origin.serve("/f", ScriptedOrigin.File(next))
+            if hasDigest { lease.expectedDigests = ["sha256": next.sha256()] }
+            let failure = await bench.run(lease).failure
+            #expect(failure?.kind == .changed && failure?.detail.hasPrefix("the task's own file at f") == true)
+            lease.version = 2
+            #expect(await bench.run(lease).finished?.size == 2 * mebibyte)
+            try #expect(bench.file("f") == next.allBytes)
         }
     }
 

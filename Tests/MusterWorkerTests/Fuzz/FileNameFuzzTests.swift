@@ -27,8 +27,8 @@ import Testing
 
     @Test func markIsReadOnlyAsItIsWritten() throws {
         let corpus = [
-            "1b4e28ba-2fa1-11d2-883f-0016d3cca427/7/1/9/1700000000123456789", "i/1/2/3/4/adopted", "/0/0/0/0",
-            "i/-9223372036854775808/-2147483648/-1/-1",
+            "1b4e28ba-2fa1-11d2-883f-0016d3cca427/7/1/9/1700000000123456789/6f5902ac237024bd", "i/1/2/3/4//adopted",
+            "/0/0/0/0/", "i/-9223372036854775808/-2147483648/-1/-1/",
         ]
         try ByteFuzzer(corpus).run { input in
             guard let mark = FileMark(input.text) else { return false }

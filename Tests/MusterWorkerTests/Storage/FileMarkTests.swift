@@ -54,7 +54,10 @@ import Testing
     }
 
     @Test func marksAreReadAsTheyAreWritten() {
-        for mark in [mark(7), mark(.max, version: 12, isAdopted: true)] {
+        let known = Representation(etag: "\"a/b\"", lastModified: "Wed, 01 Jan 2020 00:00:00 GMT")
+        let described = FileMark(owner: Self.owner(8), version: 1, representation: known)
+        #expect(described.validators.isEmpty == false && mark(8).validators.isEmpty)
+        for mark in [mark(7), mark(.max, version: 12, isAdopted: true), described] {
             let state = FileMark.State(size: 9, modified: 1_700_000_000_123_456_789)
             var read = FileMark(mark.text(state))
             #expect(read?.state == state)
@@ -62,7 +65,8 @@ import Testing
             #expect(read == mark)
         }
         for text in [
-            "", "a/1", "a/x/1/1/1", "a/1/1/1/1/other", "a/1/1/1/1/adopted/", "a/1/1", "a/1/1/x/1", "a/1/1/1/x",
+            "", "a/1", "a/x/1/1/1/", "a/1/1/1/1", "a/1/1/1/1//other", "a/1/1/1/1//adopted/", "a/1/1", "a/1/1/x/1/",
+            "a/1/1/1/x/",
         ] {
             #expect(FileMark(text) == nil, "\(text)")
         }

@@ -149,6 +149,23 @@ import Testing
         }
     }
 
+    /// Somebody tidied below `.muster`: the session's directory was moved away, and can't be entered any more.
+    @Test(arguments: ["a file", "a link"])
+    func somethingElseInThePlaceOfASessionsDirectoryHoldsUpNothing(what: String) async throws {
+        try await withTwo { scratch, second in
+            let directory = scratch.path + "/\(ScratchSink.own)"
+            try #require(rename(directory, scratch.path + "/aside") == 0)
+            if what == "a file" {
+                try scratch.write([1], to: ScratchSink.own)
+            } else {
+                try #require(symlink(scratch.path + "/aside", directory) == 0)
+            }
+            try second.revoke([scratch.sink.session.session])
+            try second.part(task: TaskID(1), version: 1).write(Self.new, at: 0)
+            #expect(scratch.exists("aside"))
+        }
+    }
+
     @Test func aSessionThatEndsLeavesNothingToRevoke() async throws {
         try await ScratchSink.with { scratch in
             try scratch.makePart(1, Self.old)
