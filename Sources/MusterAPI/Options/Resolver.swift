@@ -44,7 +44,7 @@ public struct Resolver: Hashable, Sendable, Codable {
     private static func reason(_ refusal: SourceURL.Refusal) -> String {
         switch refusal {
         case .tooLong, .noScheme, .noHost, .noPort, .malformed, .hostTooLong: refusal.description
-        case .unsupportedScheme: schemes
+        case .unsupportedScheme, .directory: schemes
         case .credentials: "user and password in a URL would be shown; give a resolver an Authorization header"
         }
     }

@@ -5,7 +5,7 @@ extension ResolverAnswer {
     public func checked() throws(InputRefusal) -> SourceURL {
         let checked: SourceURL
         do throws(SourceURL.Refusal) {
-            checked = try SourceURL(validating: url)
+            checked = try SourceURL(validatingFile: url)
         } catch {
             throw InputRefusal(pointer: "/url", reason: error.description)
         }

@@ -78,8 +78,8 @@ enum GroupFactLines {
         }
         for prerequisite in group.after ?? [] {
             let condition = prerequisite.on == .succeeded ? "" : " \(prerequisite.on.rawValue)"
-            facts.append(
-                ("after", "\(prerequisite.group)\(condition) (\(prerequisite.satisfied ? "satisfied" : "waiting"))"))
+            let standing = prerequisite.satisfied ? " (satisfied)" : group.state.isTerminal ? "" : " (waiting)"
+            facts.append(("after", "\(prerequisite.group)\(condition)\(standing)"))
         }
         return facts
     }

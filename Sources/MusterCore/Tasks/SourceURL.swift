@@ -33,6 +33,8 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
         case unsupportedScheme(String)
         /// It has a user or a password. They belong in the options, where they are kept secret.
         case credentials
+        /// It names a directory of an FTP or SFTP server.
+        case directory
 
         /// The reason in words, fit for a problem document.
         public var description: String {
@@ -47,8 +49,15 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
                 "the scheme \"\(scheme)\" is not supported; use http, https, ftp, ftps or sftp"
             case .credentials:
                 "user and password in a URL would be shown; give them as \"credentials\" of the fetch options"
+            case .directory: "it names a directory; a file of a server is named, as in sftp://example.org/a/file"
             }
         }
+    }
+
+    /// Checks and takes apart the URL of a file: of an FTP or SFTP server it names no directory.
+    public init(validatingFile text: String) throws(Refusal) {
+        try self.init(validating: text)
+        guard origin.hasPrefix("http") || !path.isEmpty && !path.hasSuffix("/") else { throw .directory }
     }
 
     /// Checks and takes apart a URL.

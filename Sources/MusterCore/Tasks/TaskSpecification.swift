@@ -136,7 +136,7 @@ public struct TaskSpecification: Hashable, Sendable {
         var sources: [SourceURL] = []
         for (index, url) in urls.enumerated() {
             do {
-                sources.append(try SourceURL(validating: url))
+                sources.append(try SourceURL(validatingFile: url))
             } catch {
                 throw InputRefusal(pointer: "/urls/\(index)", reason: error.description)
             }

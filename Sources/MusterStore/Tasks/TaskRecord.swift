@@ -216,12 +216,13 @@ public struct TaskRecord: Sendable {
         let sinceServed = try row.decode("ms_since_served", as: Int64?.self).map(Duration.milliseconds)
         let longestLimit = FailureKind.longestLimit(status: failure?.status)
         let mayPass = sinceServed.map { $0 < longestLimit } ?? false
-        retry = try row.decode("next_try", as: Int32?.self).map {
+        retry = try row.decode("next_try", as: Int32?.self).map { number in
             // The last try is made again and again as long as the origin may have a limit that passes.
-            let isRepeated = mayPass && $0 >= limit ?? 0
+            // A failure that gives up the source is told of as soon as another answer shows that it is meant, so that no time is named.
+            let isRepeated = mayPass && limit.map { last in number >= last } ?? false
             let rest = isRepeated ? sinceServed.map { (longestLimit - $0).components.seconds } : nil
             return TaskRetry(
-                number: min($0, limit ?? $0), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil },
+                number: min(number, limit ?? number), limit: limit, inSeconds: seconds.flatMap { $0 > 0 ? $0 : nil },
                 onForSeconds: try row.decode("on_for_seconds") ?? rest)
         }
     }

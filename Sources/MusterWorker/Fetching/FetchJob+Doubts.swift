@@ -166,7 +166,10 @@ extension FetchJob {
         _ plan: inout FetchPlan
     ) -> Bool {
         if let head = ending.head, 200...299 ~= head.status { context.protocols.serves(in: head.version, origin) }
-        if let event = ProtocolHistory.Event(ending.head, ending.outcome) { context.protocols.note(event, of: origin) }
+        let isOffered = request.httpVersion == .http2OverTLS && origin.hasPrefix("https:")
+        if let event = ProtocolHistory.Event(ending.head, ending.outcome, isOffered: isOffered) {
+            context.protocols.note(event, of: origin)
+        }
         guard control.wish == .work, settings.leavesVersionOpen, request.httpVersion == .http1,
             origin.hasPrefix("https:"), !context.protocols.refusesHTTP1(origin)
         else { return false }
@@ -204,13 +207,17 @@ extension FetchTransfer.Ending {
 
 extension ProtocolHistory.Event {
     /// What the end of a transfer tells about the origin's HTTP/2; `nil` when there was none, or nothing follows from it.
-    init?(_ head: ResponseHead?, _ outcome: TransferOutcome) {
+    ///
+    /// - Parameter isOffered: whether the connection, if it was a new one, was offered HTTP/2.
+    init?(_ head: ResponseHead?, _ outcome: TransferOutcome, isOffered: Bool) {
         let wasHTTP2 = head?.version == .http2
         switch outcome {
         case .failed(.streamReset, _): self = .reset
         case .completed where wasHTTP2 && head?.isEndUncertain == true: self = .endless
         // The connection went away under the stream.
         case .failed(.reset, _) where wasHTTP2, .failed(.truncated, _) where wasHTTP2: self = .reset
+        case .failed(.reset, _) where head == nil && isOffered: self = .unanswered
+        case .failed(.sendFailed, _) where head == nil && isOffered: self = .unanswered
         case .completed where wasHTTP2: self = .served
         case .completed, .failed, .refused, .stopped, .cancelled: return nil
         }

@@ -11,6 +11,8 @@ struct ProtocolHistory: Sendable {
         case served
         /// The stream was reset, or the connection went away under it.
         case reset
+        /// A connection for which HTTP/2 was offered ended before an answer. As long as HTTP/2 has served nothing, that may be its fault.
+        case unanswered
         /// It ended without a proof of its end; in HTTP/1.1, chunks prove it (row 14).
         case endless
         /// A TLS connection for HTTP/1.1 alone failed, or was refused what HTTP/2 serves: the origin may serve HTTP/2 alone. It is then offered both
@@ -101,7 +103,8 @@ struct ProtocolHistory: Sendable {
                 ($0.resetsInARow, $0.doubtsInARow, $0.servedSince) = (0, 0, 0)
                 ($0.fellBack, $0.refusesHTTP1) = (false, true)
             }
-        case .reset: fail(origin, times: 1)
+        case .unanswered where entries[origin]?.serves.http2 == true: break
+        case .reset, .unanswered: fail(origin, times: 1)
         case .endless: fail(origin, times: Self.resetsBeforeFallback)
         }
     }

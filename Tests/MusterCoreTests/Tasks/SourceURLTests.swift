@@ -86,6 +86,17 @@ struct SourceURLTests {
         #expect(Self.refusal(text) == .credentials)
     }
 
+    @Test(arguments: ["ftp://example.org", "ftp://example.org/", "FTPS://example.org/a/", "sftp://example.org/a/?b"])
+    func aDirectoryIsNoFile(text: String) {
+        #expect(Self.refusal(text) == nil)
+        #expect(throws: SourceURL.Refusal.directory) { try SourceURL(validatingFile: text) }
+    }
+
+    @Test(arguments: ["ftp://example.org/a", "sftp://example.org/~/a?b", "http://example.org/", "https://example.org"])
+    func aFileIsTaken(text: String) {
+        #expect(throws: Never.self) { try SourceURL(validatingFile: text) }
+    }
+
     @Test func lengthIsBounded() {
         let prefix = "https://example.org/"
         let longest = prefix + String(repeating: "a", count: Limits.urlBytes - prefix.utf8.count)

@@ -13,6 +13,18 @@ import Testing
         #expect(!history.fellBack("b"))
     }
 
+    /// Its HTTP/2 may be broken from the first frame on. What has served is not given up for an outage.
+    @Test(arguments: [false, true])
+    func secondConnectionWithoutAnAnswerCausesTheFallbackUnlessHTTP2HasServed(hasServed: Bool) {
+        var history = ProtocolHistory()
+        if hasServed { history.serves(in: .http2, "a") }
+        for _ in 0..<2 {
+            #expect(!history.fellBack("a"))
+            history.note(.unanswered, of: "a")
+        }
+        #expect(history.fellBack("a") != hasServed)
+    }
+
     @Test func servedRequestInBetweenStartsTheCountAnew() {
         var history = ProtocolHistory()
         for _ in 0..<5 {
@@ -108,13 +120,17 @@ import Testing
         let endless = ResponseHead(status: 200, version: .http2, bodyFraming: .chunked)
         let one = ResponseHead(status: 206, version: .http11, bodyFraming: .chunked)
         let statistics = TransferStatistics()
-        #expect(ProtocolHistory.Event(nil, .failed(.streamReset(detail), statistics)) == .reset)
-        #expect(ProtocolHistory.Event(two, .failed(.reset(detail), statistics)) == .reset)
-        #expect(ProtocolHistory.Event(two, .failed(.truncated(detail), statistics)) == .reset)
-        #expect(ProtocolHistory.Event(one, .failed(.reset(detail), statistics)) == nil)
-        #expect(ProtocolHistory.Event(two, .failed(.tooSlow(detail), statistics)) == nil)
-        #expect(ProtocolHistory.Event(two, .completed(statistics, .framed)) == .served)
-        #expect(ProtocolHistory.Event(endless, .completed(statistics, .framed)) == .endless)
-        #expect(ProtocolHistory.Event(one, .completed(statistics, .framed)) == nil)
+        #expect(ProtocolHistory.Event(nil, .failed(.streamReset(detail), statistics), isOffered: false) == .reset)
+        for error in [TransferError.reset(detail), .sendFailed(detail)] {
+            #expect(ProtocolHistory.Event(nil, .failed(error, statistics), isOffered: true) == .unanswered)
+            #expect(ProtocolHistory.Event(nil, .failed(error, statistics), isOffered: false) == nil)
+        }
+        #expect(ProtocolHistory.Event(two, .failed(.reset(detail), statistics), isOffered: false) == .reset)
+        #expect(ProtocolHistory.Event(two, .failed(.truncated(detail), statistics), isOffered: false) == .reset)
+        #expect(ProtocolHistory.Event(one, .failed(.reset(detail), statistics), isOffered: false) == nil)
+        #expect(ProtocolHistory.Event(two, .failed(.tooSlow(detail), statistics), isOffered: false) == nil)
+        #expect(ProtocolHistory.Event(two, .completed(statistics, .framed), isOffered: false) == .served)
+        #expect(ProtocolHistory.Event(endless, .completed(statistics, .framed), isOffered: false) == .endless)
+        #expect(ProtocolHistory.Event(one, .completed(statistics, .framed), isOffered: false) == nil)
     }
 }
