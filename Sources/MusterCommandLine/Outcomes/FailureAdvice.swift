@@ -95,6 +95,8 @@ enum FailureAdvice {
                 text:
                     "the origin wants credentials, or others than these: --user NAME:PASSWORD, --netrc FILE, or --header \"Authorization: …\"",
                 place: .asking)
+        case .digestMismatch where says("the origin states"):
+            Advice(text: "the origin's bytes are not what it says itself: try again later, or another source")
         case .digestMismatch:
             Advice(text: "the origin has another file than the digest says: check the digest and where it comes from")
         case .sizeMismatch: Advice(text: "the origin's file has another size than was said: check the size")

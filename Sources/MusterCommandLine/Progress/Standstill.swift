@@ -31,7 +31,9 @@ struct Standstill: Sendable {
     func note(of group: String, _ client: MusterClient) async throws -> String? {
         guard isLong else { return nil }
         let full: Set<ExplanationDocument.Reason> = [.originFull, .groupFull, .workersBusy]
-        let wait = try await client.groupExplanation(of: group).waits.first { full.contains($0.reason) }
+        let waits = try await client.groupExplanation(of: group).waits.filter { full.contains($0.reason) }
+        // Without a free slot, a file of any origin waits.
+        let wait = waits.first { $0.reason == .workersBusy } ?? waits.first
         return wait.map { "\(count) not begun: \($0.detail)" }
     }
 }

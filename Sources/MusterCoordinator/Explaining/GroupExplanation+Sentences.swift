@@ -108,3 +108,8 @@ extension GroupExplanation {
         }
     }
 }
+
+extension GroupSituation.Origin {
+    /// Whether it may have another connection; `nil` while it is paused.
+    var hasRoom: Bool? { origin.pausedUntil == nil ? origin.connections < Int64(origin.allowedConnections) : nil }
+}

@@ -44,7 +44,13 @@ struct GroupExplanation: Sendable {
             + [noRoom, sameFile, backoff, originPaused].compactMap { $0 }
         // Where the rate is used up, more connections would bring nothing more.
         if rateLimits.isEmpty { waits += [groupFull, originFull].compactMap { $0 } }
-        if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) { waits.append(workersBusy) }
+        if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) {
+            waits.append(workersBusy(ready))
+        } else if rateLimits.isEmpty, groupFull == nil, facts.workers.freeSlots == 0, elsewhere.number > 0,
+            !fullOrigins.isEmpty
+        {
+            waits.append(workersBusy(elsewhere))
+        }
         return waits + [unsealed].compactMap { $0 }
     }
 
@@ -288,11 +294,11 @@ struct GroupExplanation: Sendable {
         return wait(.groupFull, detail, ready)
     }
 
+    /// What could be fetched from origins that may have more connections.
+    private var elsewhere: GroupFacts.Count { total(situation.origins.filter { $0.hasRoom == true }.map(\.ready)) }
+
     private var fullOrigins: [GroupSituation.Origin] {
-        situation.origins.filter {
-            $0.origin.pausedUntil == nil && $0.readyChunks > 0
-                && $0.origin.connections >= Int64($0.origin.allowedConnections)
-        }
+        situation.origins.filter { $0.readyChunks > 0 && $0.hasRoom == false }
     }
 
     /// The more urgent groups that leave it no connection to its full origins.
@@ -311,7 +317,7 @@ struct GroupExplanation: Sendable {
         return wait(.originFull, detail, total(origins.map(\.ready)))
     }
 
-    private var workersBusy: Wait {
+    private func workersBusy(_ ready: GroupFacts.Count) -> Wait {
         let detail =
             facts.workers.freeSlots > 0
             ? "\(Self.number(ready)) can be fetched as soon as it is the group's turn"

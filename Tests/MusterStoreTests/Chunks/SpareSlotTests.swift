@@ -32,7 +32,7 @@ import Testing
     /// One group has a list of files at several origins.
     @Test func anOriginToWhichItsGroupHasNoConnectionGetsOneMore() async throws {
         try await Self.run { fixture, worker in
-            try await fixture.add("slow", Wanted.many(4, "good", origins: ["b"]))
+            _ = try await fixture.add(Wanted.many(4, "good", origins: ["b"]), to: "slow")
             let more = try await worker.claim(0, spare: true)
             #expect(more.map(\.key.first) == ["g"])
             #expect(try await worker.claim(0, spare: true).isEmpty, "the group has a connection to both origins")
