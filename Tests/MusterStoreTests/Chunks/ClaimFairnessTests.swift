@@ -26,7 +26,7 @@ import Testing
     }
 
     /// The files of the first origin never come; its number is the lowest.
-    @Test func anOriginTakesNoMoreThanItsShareOfASlotsWhileAnotherOfTheGroupHasWork() async throws {
+    @Test func anOriginTakesNoMoreThanItsShareOfTheSlotsWhileAnotherOfTheGroupHasWork() async throws {
         var policy = Store.Policy()
         policy.connectionsPerOrigin = 16
         try await StoreFixture.run(policy: policy) { fixture in
