@@ -40,6 +40,19 @@ public enum ProcessTree {
         return line?.split(separator: " ").last.flatMap { Int64($0) }
     }
 
+    /// What each thread of a process does, in a line each: its name, its state, and the place in the kernel where it waits. For failures.
+    public static func threads(of process: Int32) -> String {
+        let tasks = "/proc/\(process)/task"
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+        return threads.sorted().compactMap { thread in
+            guard let text = read("\(tasks)/\(thread)/stat"), let start = text.firstIndex(of: "("),
+                let end = text.lastIndex(of: ")")
+            else { return nil }
+            let state = text[text.index(after: end)...].split(separator: " ").first ?? "?"
+            return "\(text[text.index(after: start)..<end]) \(state) \(read("\(tasks)/\(thread)/wchan") ?? "?")"
+        }.joined(separator: "\n")
+    }
+
     /// Whether a process exists and has not ended.
     public static func isAlive(_ process: Int32) -> Bool {
         guard let state = statFields(of: process)?.first else { return false }

@@ -222,7 +222,9 @@ public final class TestProcess: Sendable {
         limit: Duration,
         until condition: @escaping @Sendable (Progress) -> Bool
     ) async throws -> Progress {
-        let details: @Sendable (Progress) -> String = { $0.report }
+        let details: @Sendable (Progress) -> String = { [processID] progress in
+            progress.report + (progress.exit == nil ? "\nthreads:\n" + ProcessTree.threads(of: processID) : "")
+        }
         let seen = try await progress.wait(for: what, limit: limit, details: details) {
             condition($0) || ($0.exit != nil && $0.openStreams == 0)
         }
