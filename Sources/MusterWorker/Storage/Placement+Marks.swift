@@ -15,7 +15,7 @@ extension Placement {
     func isMarked(_ file: OpenPart, _ order: FinalizeOrder, isAdopted: Bool = false) -> Bool {
         guard let mark = order.mark else { return true }
         guard let found = FileMark.read(file.descriptor, path: order.path) else { return false }
-        return found.isOf(mark, file.status) && found.isAdopted == isAdopted
+        return found.isOf(mark, file.status) && found.validators == mark.validators && found.isAdopted == isAdopted
     }
 
     /// Whether the task itself put a file there, and the file is unchanged since.

@@ -66,14 +66,25 @@ import Testing
         }
     }
 
-    private func representation(of content: ScriptedOrigin.Content, etag: String? = nil) -> Representation {
+    private func representation(of content: ScriptedOrigin.Content) -> Representation {
         let file = ScriptedOrigin.File(content)
         return Representation(
-            size: content.size, etag: etag ?? file.etag, lastModified: file.lastModified, isDateStrong: true)
+            size: content.size, etag: file.etag, lastModified: file.lastModified, isDateStrong: true)
     }
 
     private func prefix(of content: ScriptedOrigin.Content, _ size: Int64) -> DurablePrefix {
         DurablePrefix(offset: size, crc: CRC32C.extend(CRC32C.empty, content.allBytes.prefix(Int(size))))
+    }
+
+    /// Puts the task's file in place. The origin has other content from then on, which is returned.
+    private func place(
+        _ lease: LeaseDocument, _ bench: JobBench, _ origin: ScriptedOrigin, next size: Int64 = 3 * mebibyte
+    ) async -> ScriptedOrigin.Content {
+        origin.serve("/f", ScriptedOrigin.File(content))
+        #expect(await bench.run(lease).finished?.size == 3 * mebibyte)
+        let next = ScriptedOrigin.Content.seeded(seed: 23, size: size)
+        origin.serve("/f", ScriptedOrigin.File(next))
+        return next
     }
 
     /// What a later answer contradicts.
@@ -84,11 +95,8 @@ import Testing
     @Test(arguments: Contradiction.allCases)
     func fileOfALostLeaseIsNotTakenForAnotherContent(contradiction: Contradiction) async throws {
         try await withBench { bench, origin in
-            origin.serve("/f", ScriptedOrigin.File(content))
             var lease = lease(origin, .replace)
-            #expect(await bench.run(lease).finished?.size == 3 * mebibyte)
-            let next = ScriptedOrigin.Content.seeded(seed: 23, size: 3 * mebibyte)
-            origin.serve("/f", ScriptedOrigin.File(next))
+            let next = await place(lease, bench, origin)
             lease.fenced = true
             lease.planned = true
             lease.end = 3 * mebibyte
@@ -108,11 +116,8 @@ import Testing
     @Test(arguments: [ExistingFileRule.verify, .fail], [false, true])
     func ownFileOfAPastThatIsUnknownIsReplacedByTheNextVersion(rule: ExistingFileRule, hasDigest: Bool) async throws {
         try await withBench { bench, origin in
-            origin.serve("/f", ScriptedOrigin.File(content))
             var lease = lease(origin, rule)
-            #expect(await bench.run(lease).finished?.size == 3 * mebibyte)
-            let next = ScriptedOrigin.Content.seeded(seed: 23, size: 2 * mebibyte)
-            origin.serve("/f", ScriptedOrigin.File(next))
+            let next = await place(lease, bench, origin, next: 2 * mebibyte)
             if hasDigest { lease.expectedDigests = ["sha256": next.sha256()] }
             let failure = await bench.run(lease).failure
             #expect(failure?.kind == .changed && failure?.detail.hasPrefix("the task's own file at f") == true)
@@ -126,11 +131,8 @@ import Testing
     @Test(arguments: [false, true])
     func fileOfALostLeaseThatIsNotTheContentIsFetchedAgain(isOlder: Bool) async throws {
         try await withBench { bench, origin in
-            origin.serve("/f", ScriptedOrigin.File(content))
             var lease = lease(origin, .replace)
-            #expect(await bench.run(lease).finished?.size == 3 * mebibyte)
-            let next = ScriptedOrigin.Content.seeded(seed: 23, size: 3 * mebibyte)
-            origin.serve("/f", ScriptedOrigin.File(next))
+            let next = await place(lease, bench, origin)
             lease.fenced = true
             if isOlder { lease.version = 2 } else { try bench.put("f", other(3 * mebibyte)) }
             #expect(await bench.run(lease).finished?.wasThere == nil)
