@@ -103,6 +103,20 @@ struct GroupLimitsAPITests {
         }
     }
 
+    @Test func theNoteOfAGroupNamesTheGroupThatBlocksItsChain() async throws {
+        try await RunningCoordinator.with { coordinator in
+            let client = coordinator.client
+            _ = try await client.createGroup(GroupRequest(name: "a", tasks: [Self.task]))
+            for (name, before) in [("b", "a"), ("c", "b"), ("d", "c")] {
+                _ = try await client.createGroup(GroupRequest(name: name, sealed: true, after: [.init(group: before)]))
+            }
+            #expect(try await client.group("d").notes == [#"it waits for the group "c""#])
+            _ = try await client.apply(.cancel, to: "a")
+            let note = #"it waits for the group "c", and "a" has been cancelled already: muster explain d"#
+            #expect(try await client.group("d").notes == [note])
+        }
+    }
+
     @Test func circlesAndPrerequisitesThatAreInUseAreRefused() async throws {
         try await RunningCoordinator.with { coordinator in
             let client = coordinator.client

@@ -83,7 +83,7 @@ extension GroupDocument {
     private static func held(_ record: GroupRecord) -> String? {
         let open = record.prerequisites.filter { !$0.isSatisfied }
         guard record.isHeld, !open.isEmpty else { return nil }
-        let lost = open.first { $0.state.isTerminal }.map { other in
+        let lost = (open.first { $0.state.isTerminal } ?? record.lost).map { other in
             ", and \"\(other.group)\" has \(GroupExplanation.ending(other.state)) already: muster explain \(ShellWord(record.name))"
         }
         return "it waits for \(WaitSentence.groups(open.map(\.group)))\(lost ?? "")"

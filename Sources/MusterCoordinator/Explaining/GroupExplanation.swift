@@ -47,7 +47,7 @@ struct GroupExplanation: Sendable {
         if ready.number > 0, waits.allSatisfy({ $0.reason == .paused }) {
             waits.append(workersBusy(ready))
         } else if rateLimits.isEmpty, groupFull == nil, facts.workers.freeSlots == 0, elsewhere.number > 0,
-            !fullOrigins.isEmpty
+            situation.origins.count > 1
         {
             waits.append(workersBusy(elsewhere))
         }

@@ -94,6 +94,8 @@ public struct GroupRecord: Sendable {
     public let hasFlawedHours: Bool
     /// The groups that it waits for, or waited for, by name.
     public let prerequisites: [PrerequisiteRecord]
+    /// A group at the end of its chain of prerequisites that has ended in another way than the group that waits for it requires; `nil` if there is none.
+    public let lost: PrerequisiteRecord?
     /// The number of tasks that the verb changed, in the answer to a verb; `nil` in any other answer.
     public var changedTasks: Int64?
     /// The names of its request options. Their values may be secrets, so only leases carry them.
@@ -107,6 +109,7 @@ public struct GroupRecord: Sendable {
         """
         WITH \(SilentWorker.tables)
         SELECT \(columns) FROM groups g CROSS JOIN LATERAL (SELECT active_tasks(g.id) AS tasks OFFSET 0) AS active
+            LEFT JOIN LATERAL (SELECT l.name, l.condition, l.state FROM lost_prerequisites(g.id, 1) AS l WHERE g.held) AS lost ON true
             \(SilentWorker.join) WHERE \(condition) ORDER BY g.name
         """
     }
@@ -163,6 +166,7 @@ public struct GroupRecord: Sendable {
             WHERE r.group_id = g.id ORDER BY p.name) AS prerequisite_states,
         ARRAY (SELECT r.satisfied_at IS NOT NULL FROM group_prerequisites r JOIN groups p ON p.id = r.prerequisite_id
             WHERE r.group_id = g.id ORDER BY p.name) AS prerequisites_satisfied,
+        lost.name AS lost_name, lost.condition AS lost_condition, lost.state AS lost_state,
         statement_timestamp() AS read_at
         """
 
@@ -216,6 +220,7 @@ public struct GroupRecord: Sendable {
         windowClosesAt = try row.moment("window_closes_at")
         hasFlawedHours = try row.decode("flawed_hours")
         prerequisites = try PrerequisiteRecord.all(row)
+        lost = try PrerequisiteRecord.lost(row)
         at = Timestamp(try row.decode("read_at"))
     }
 }

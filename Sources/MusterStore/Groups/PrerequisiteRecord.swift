@@ -12,6 +12,13 @@ public struct PrerequisiteRecord: Hashable, Sendable {
     /// Its observed state.
     public let state: GroupState
 
+    /// The group in a group's row that blocks its chain.
+    static func lost(_ row: PostgresRow) throws -> PrerequisiteRecord? {
+        guard let name = try row.decode("lost_name", as: String?.self) else { return nil }
+        return PrerequisiteRecord(
+            group: name, on: try row.decode("lost_condition"), state: try row.decode("lost_state"))
+    }
+
     /// The prerequisites in a group's row, by name.
     static func all(_ row: PostgresRow) throws -> [PrerequisiteRecord] {
         let names: [String] = try row.decode("prerequisite_names")

@@ -112,11 +112,14 @@ public struct TaskRecord: Sendable {
         """
 
     /// Milliseconds since something last came from the origin of the last refusal, if that may be a limit that passes
-    /// (`may_pass`): in that case no try is the last one.
-    private static let millisecondsSinceServed: SQL = """
-        (SELECT floor(extract(epoch FROM statement_timestamp() - served_at(coalesce(s.fresh_origin_id, s.origin_id))) * 1000)::bigint
-            FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND s.failures <= 32 AND t.failure_status >= 400)
+    /// (`may_pass`): in that case no try is the last one. NULL where so few tries are wanted that a limit is hardly waited for.
+    private static func millisecondsSinceServed(_ policy: Store.Policy) -> SQL {
         """
+        (SELECT floor(extract(epoch FROM statement_timestamp() - served_at(coalesce(s.fresh_origin_id, s.origin_id))) * 1000)::bigint
+            FROM sources s WHERE s.task_id = t.id AND s.ordinal = t.failure_source AND s.failures <= 32 AND t.failure_status >= 400
+                AND \(policy.attempts) > 3)
+        """
+    }
 
     /// The columns that are read of the tasks `t`.
     ///
@@ -125,7 +128,7 @@ public struct TaskRecord: Sendable {
         """
         \(standing),
         CASE WHEN \(isInTrouble) THEN \(tries) + 1 END AS next_try, \(secondsToTry) AS next_try_seconds,
-        \(onForSeconds) AS on_for_seconds, \(millisecondsSinceServed) AS ms_since_served,
+        \(onForSeconds) AS on_for_seconds, \(millisecondsSinceServed(policy)) AS ms_since_served,
         CASE
             WHEN t.failure_kind = 'noSpace' AND \(policy.waitsForRoom) THEN NULL
             -- As is_hopeless has it.
