@@ -57,7 +57,16 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
     /// Checks and takes apart the URL of a file: of an FTP or SFTP server it names no directory.
     public init(validatingFile text: String) throws(Refusal) {
         try self.init(validating: text)
-        guard origin.hasPrefix("http") || !path.isEmpty && !path.hasSuffix("/") else { throw .directory }
+        guard origin.hasPrefix("http") || !namesDirectory else { throw .directory }
+    }
+
+    /// Whether an FTP or SFTP server would take the path for that of a directory, or is asked for a list (RFC 1738, section 3.2.2).
+    private var namesDirectory: Bool {
+        let decoded = ["%2F": "/", "%2f": "/", "%2E": ".", "%2e": "."].reduce(path) { path, escape in
+            path.replacing(escape.key, with: escape.value)
+        }
+        return ["", ".", ".."].contains(decoded.split(separator: "/", omittingEmptySubsequences: false).last ?? "")
+            || decoded.lowercased().hasSuffix(";type=d")
     }
 
     /// Checks and takes apart a URL.

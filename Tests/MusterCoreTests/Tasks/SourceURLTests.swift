@@ -86,13 +86,20 @@ struct SourceURLTests {
         #expect(Self.refusal(text) == .credentials)
     }
 
-    @Test(arguments: ["ftp://example.org", "ftp://example.org/", "FTPS://example.org/a/", "sftp://example.org/a/?b"])
+    @Test(arguments: [
+        "ftp://example.org", "ftp://example.org/", "FTPS://example.org/a/", "sftp://example.org/a/?b",
+        "ftp://example.org/a%2F", "sftp://example.org/a%2f%2F", "ftp://example.org/a/..", "sftp://example.org/.",
+        "ftp://example.org/a/%2E%2e", "ftp://example.org/a/;type=D",
+    ])
     func aDirectoryIsNoFile(text: String) {
         #expect(Self.refusal(text) == nil)
         #expect(throws: SourceURL.Refusal.directory) { try SourceURL(validatingFile: text) }
     }
 
-    @Test(arguments: ["ftp://example.org/a", "sftp://example.org/~/a?b", "http://example.org/", "https://example.org"])
+    @Test(arguments: [
+        "ftp://example.org/a", "sftp://example.org/~/a?b", "ftp://example.org/%2Fa", "ftp://example.org/a/..b",
+        "ftp://example.org/a;type=i", "http://example.org/", "https://example.org", "https://example.org/a%2F",
+    ])
     func aFileIsTaken(text: String) {
         #expect(throws: Never.self) { try SourceURL(validatingFile: text) }
     }
