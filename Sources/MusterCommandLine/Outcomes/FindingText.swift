@@ -11,7 +11,7 @@ enum FindingText {
         case .fileChanged: "changed"
         case .fileUnreadable: "unreadable"
         case .fileWritten: "written to"
-        case .fileForeign: "foreign mark"
+        case .fileForeign: "other mark"
         case .partMissing: "part missing"
         case .partShort: "part short"
         case .partUnknown: "part unknown"
@@ -39,7 +39,7 @@ enum FindingText {
                 : "muster fsck --repair fetches it again, unless another program has written to it"
         case .fileUnreadable: "let the workers read it, or move away what is in its way, then run muster fsck again"
         case .fileWritten: "muster fsck --deep compares the content"
-        case .fileForeign: "nothing: this installation never changes the file"
+        case .fileForeign: "nothing: a check never changes the file"
         case .partMissing, .partShort:
             isRepair
                 ? "it is being fetched, and the worker notices by itself; run muster fsck again later"

@@ -10,7 +10,7 @@ public enum FindingKind: String, Sendable, Hashable, Codable, CaseIterable {
     case fileUnreadable
     /// Another program has written to a finished file that has its size still; only a deep check tells whether its content is the same.
     case fileWritten
-    /// A finished file carries another installation's mark.
+    /// A finished file carries another installation's mark, or a removed task has replaced it.
     case fileForeign
     /// The part of an unfinished task is gone, although bytes of it were durable.
     case partMissing

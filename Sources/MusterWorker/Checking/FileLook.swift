@@ -65,6 +65,9 @@ struct FileLook {
         .told(SeenFile(file, kind, detail, isOwn: isOwn))
     }
 
+    /// Another task, which was removed since, put its file there: that is as wanted.
+    private var replaced: Outcome { told(.fileForeign, "a task that was removed since has replaced it") }
+
     /// Looks at what has the name now; `nil` if another process is changing that.
     private mutating func look(at place: SinkPlace, _ path: DestinationPath) throws(StorageError) -> Outcome? {
         let opened: (descriptor: Descriptor, status: FileStatus)
@@ -84,7 +87,9 @@ struct FileLook {
         let mark = FileMark.read(opened.descriptor, path: path)
         let isOurs = mark?.owner == FileMark.Owner(installation: installation, task: file.task)
         let isOwn = isOurs && mark?.isIntact(status) == true
+        let isReplaced = mark?.owner.installation == installation && !isOurs && mark?.state == FileMark.State(status)
         guard status.size == file.size else {
+            if isReplaced { return replaced }
             return told(.fileChanged, "it has \(status.size) bytes instead of \(file.size)", isOwn: isOwn)
         }
         var isCompared = false
@@ -100,6 +105,7 @@ struct FileLook {
                 guard let after = try? opened.descriptor.status(), after.isUnchanged(since: status),
                     let standing = try? place.directory.status(of: place.name), standing.identity == status.identity
                 else { return nil }
+                if isReplaced { return replaced }
                 return told(.fileChanged, reason, isOwn: isOwn)
             }
         }

@@ -121,6 +121,22 @@ import Testing
         }
     }
 
+    /// A task with `--if-exists replace` was removed later, and its file kept: a repair would put the older content back.
+    @Test(arguments: [2_500, 2_000]) func aFileThatAnotherTaskHasPutThereIsNoDamage(size: Int) async throws {
+        try await Self.withFile { scratch throws in
+            let path = try DestinationPath(validating: "dir/a")
+            let file = try scratch.open("dir/a", O_RDWR)
+            try file.write([Self.bytes[1_000] ^ 1], at: 1_000)
+            try #require(truncate(scratch.path + "/dir/a", size) == 0)
+            let owner = FileMark.Owner(installation: ScratchSink.installation, task: TaskID(2))
+            try #require(FileMark(owner: owner, version: 1).write(to: file, path: path))
+            #expect(try Self.seen(scratch, isDeep: true)?.kind == .fileForeign)
+            // Damage that came later is told as such.
+            try scratch.setModificationTime(2_000_000_000, of: "dir/a")
+            #expect(try Self.seen(scratch, isDeep: true)?.kind == .fileChanged)
+        }
+    }
+
     @Test func fileWithoutAKnownChecksumIsCountedAndOneWithADigestCompared() async throws {
         try await Self.withFile { scratch throws in
             var file = CheckedFile(task: TaskID(1), version: 1, run: 1, path: "dir/a", size: 2_500)
