@@ -99,6 +99,28 @@ struct IdleConnectionTests {
         }
     }
 
+    /// libcurl would choose the connection of a stream that waits for its answer again and again.
+    @Test(.enabled(if: Nginx.openssl != nil)) func connectionWithAStreamThatWaitsIsNoIdleOne() async throws {
+        try await withServer { connection, _ in
+            connection.waitForPeerToClose()
+        } _: { _, silent in
+            let location = "location /silent { proxy_pass \(silent.url()); }"
+            try await withNginx(tls: true, locations: location) { loop, nginx in
+                var request = TransferRequest(url: nginx.url("/silent"))
+                request.caFile = nginx.certificate
+                let (waits, wait) = AsyncStream.makeStream(of: Void.self)
+                let handler = Impatient(request, [loop]) { wait.finish() }
+                let first = try loop.start(request, handler: handler)
+                for await _ in waits {}
+                let last = try loop.start(request, handler: Recorder())
+                #expect(last.value - first.value < 10, "each idle connection that is closed takes a number")
+                loop.cancel(first)
+                loop.cancel(last)
+                _ = await handler.outcome()
+            }
+        }
+    }
+
     /// A slow origin is asked on one connection, request after request. It answers when the transfer is told for the second time that it
     /// waits. What the first notice closes is closed by then, and the connection of the answer isn't idle before.
     @Test func transferThatWaitedKeepsItsConnection() async throws {

@@ -29,7 +29,6 @@ final class LoopEngine {
     private let sessions = SharedSessions()
     private var stalls = StallWatch()
     private var idle: IdleWatch
-    private var closersStarted: UInt64 = 0
 
     init(multi: MultiHandle, inbox: LoopInbox, idlePatience: Duration) {
         self.multi = multi
@@ -168,8 +167,10 @@ final class LoopEngine {
         if !transfer.closesIdle, transfer.fileScheme == nil { idle.end(transfer.request) }
         if transfer.closesIdle {
             stalls.closed(transfer.request)
-            // It found an idle connection: there may be another.
-            if case .completed = outcome { closeIdle(like: transfer.request) }
+            // It has closed an idle connection: there may be another. One that streams of HTTP/2 use stays open, and libcurl would choose it again and again.
+            if let connection = transfer.closedConnection, !multi.sockets.isOpen(connection) {
+                closeIdle(like: transfer.request)
+            }
         } else if let waiting = waiting(like: transfer.request) {
             // The connection of the finished transfer is idle now.
             closeIdle(like: waiting)
@@ -198,8 +199,7 @@ final class LoopEngine {
     /// has no other way to close an idle connection.
     private func closeIdle(like request: TransferRequest) {
         guard stalls.closes(request) else { return }
-        closersStarted += 1
-        start(TransferID(lane: .http, value: .max - closersStarted), request, IdleCloser(), closesIdle: true)
+        start(inbox.newID(), request, IdleCloser(), closesIdle: true)
     }
 
     private func watchStalls() {

@@ -67,11 +67,18 @@ final class LoopInbox: Sendable {
     func start(_ request: TransferRequest, _ handler: any TransferHandler) -> TransferID? {
         contents.withLock { contents in
             guard case .open = contents.state else { return nil }
-            let id = TransferID(lane: lane, value: contents.nextID)
-            contents.nextID += 1
+            let id = newID(&contents)
             Self.put(.start(id, request, handler), into: &contents)
             return id
         }
+    }
+
+    /// The identifier of a transfer that the thread starts by itself.
+    func newID() -> TransferID { contents.withLock { newID(&$0) } }
+
+    private func newID(_ contents: inout Contents) -> TransferID {
+        defer { contents.nextID += 1 }
+        return TransferID(lane: lane, value: contents.nextID)
     }
 
     /// Posts any other command; without effect when the loop is closing, because every transfer ends then anyway.

@@ -41,6 +41,9 @@ final class OpenSockets {
         return Glibc.close(socket)
     }
 
+    /// Whether a connection is open.
+    func isOpen(_ connection: Connection) -> Bool { socket(of: connection) != nil }
+
     /// Whether a connection holds unread bytes. The end of the connection does not count: libcurl sees it by itself.
     func hasUnread(on connection: Connection) -> Bool {
         guard let socket = socket(of: connection) else { return false }

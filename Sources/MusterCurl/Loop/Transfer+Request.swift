@@ -9,6 +9,7 @@ extension Transfer {
         switch phase {
         case .ended: return false
         case .connecting where closesIdle:
+            closedConnection = connection
             phase = .ended(.delivered)
             return false
         case .connecting, .waiting, .redirecting: break

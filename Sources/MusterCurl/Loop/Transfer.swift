@@ -74,6 +74,8 @@ final class Transfer {
     let startedAt: UInt64
     /// Whether it only takes an idle connection, to close it, and opens none.
     let closesIdle: Bool
+    /// The connection that it was given to close.
+    var closedConnection: OpenSockets.Connection?
     /// Whether the request was first meant for a reused connection on which the peer had sent surplus bytes (row 28).
     let followsSurplus: Bool
     /// Why the connection that libcurl chose is not used: nothing was sent, and the request is repeated on a new one.
