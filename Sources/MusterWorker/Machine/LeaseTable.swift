@@ -35,6 +35,8 @@ struct HeldLease: Sendable {
     var takesSlotSince: Int64?
     /// Whether its job was started beyond the worker's slots.
     var isBeyondSlots = false
+    /// Whether its origin has answered, as far as the job has said.
+    var isAnswered = false
 }
 
 /// Every lease of the process, with the counts that decide about room. Only this table changes phases.
@@ -103,6 +105,17 @@ struct LeaseTable: Sendable {
             }
         }
     }
+
+    /// How many transfers began before a moment and have brought no answer.
+    func silentTransfers(since moment: Int64) -> Int {
+        leases.values.count { lease in
+            guard case .running = lease.phase, lease.kind == .fetch, !lease.isAnswered else { return false }
+            return lease.takesSlotSince.map { $0 <= moment } ?? false
+        }
+    }
+
+    /// Notes that an origin has answered.
+    mutating func noteAnswer(to name: LeaseName) { leases[name]?.isAnswered = true }
 
     /// How many lanes have something to transfer.
     var laneCount: Int { lanes.count }

@@ -44,6 +44,8 @@ struct MachineConfiguration: Sendable {
     var sparePatience: Duration = .seconds(5)
     /// How many transfers a worker runs beyond its slots at most.
     var transfersBeyondSlots: Int { max(1, slots / 2) }
+    /// For how many transfers that wait for an answer it runs as many more. They hold no file open, so that what `jobsPerSlot` allows suffices for them.
+    var silentTransfers: Int { 2 * slots }
     /// A sink that goes bad again within this span goes on with the backoff that it had.
     var sinkRelapse: Duration = .seconds(60)
     /// How often a healthy sink is checked of which this worker has no leases.

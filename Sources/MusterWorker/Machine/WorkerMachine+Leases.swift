@@ -9,14 +9,14 @@ extension WorkerMachine {
     }
 
     /// Whether the worker begins one more transfer beyond its slots: all are taken, three of four by transfers that last long, which may be those of few
-    /// groups (adr/0051).
+    /// groups (adr/0051). A transfer that waits for an answer takes nothing but a connection, so that one more may run for each.
     func takesSpare(_ now: Int64) -> Bool {
         let counts = leases.counts
-        guard takesWork, bound > 0, counts.inSlots >= configuration.slots,
-            counts.beyondSlots < configuration.transfersBeyondSlots, openFiles > 0
-        else { return false }
-        let taken = leases.slotsTaken(since: now - configuration.sparePatience.wholeNanoseconds)
-        return 4 * taken >= 3 * configuration.slots
+        guard takesWork, bound > 0, counts.inSlots >= configuration.slots, openFiles > 0 else { return false }
+        let moment = now - configuration.sparePatience.wholeNanoseconds
+        let silent = min(leases.silentTransfers(since: moment), configuration.silentTransfers)
+        guard counts.beyondSlots < configuration.transfersBeyondSlots + silent else { return false }
+        return 4 * leases.slotsTaken(since: moment) >= 3 * configuration.slots
     }
 
     /// How many more transfers may begin within the slots. A transfer beyond the slots never takes one: it would take it from a more urgent group.
@@ -137,6 +137,7 @@ extension WorkerMachine {
             tellEnd(end, of: name, speed: speed, now)
         case (.progress(let durable, let learned), .running), (.progress(let durable, let learned), .finishing),
             (.progress(let durable, let learned), .releasing):
+            leases.noteAnswer(to: name)
             ledger.add(Report(lease: name, kind: .progress, durable: durable, learned: learned), now: now)
         case (.fetched, .running):
             noteTime(of: lease, now)

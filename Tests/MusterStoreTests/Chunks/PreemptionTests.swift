@@ -63,6 +63,26 @@ import Testing
         }
     }
 
+    /// All connections that a group may have lead to origins that do not answer (I19).
+    @Test func aGroupAtItsCapGivesASilentConnectionToAnotherOrigin() async throws {
+        try await StoreFixture.run { fixture in
+            try await fixture.makeGroup("list", Wanted.many(2, "silent", origins: ["a"]), maxConnections: 2)
+            var worker = try await fixture.makeWorker()
+            let held = try await worker.claim(2)
+            try #require(held.count == 2)
+            _ = try await fixture.add([Wanted("good", origins: ["b"])], to: "list")
+            try await fixture.age(.grant, by: .seconds(59))
+            #expect(try await fixture.store.preempt().isEmpty, "its URL may work once, and the answer may come")
+            try await fixture.age(.grant, by: .seconds(2))
+            #expect(try await fixture.store.preempt() == [worker.session])
+            let wish = try #require(try await fixture.store.shrinkWishes(of: worker.session).first)
+            try await worker.release(try #require(held.first { $0.name == wish.lease }), at: 0)
+            #expect(try await worker.claim(2).map(\.key) == ["good"], "the silent origin comes later")
+            #expect(try await fixture.store.preempt().isEmpty, "no other origin waits")
+            try await fixture.check("in the end")
+        }
+    }
+
     /// A connection without bytes may stay silent for minutes.
     @Test(arguments: [(1_000, 4), (0, 11)] as [(Int32, Int64)])
     func aSilentConnectionGoesToAWaitingGroup(priority: Int32, seconds: Int64) async throws {

@@ -39,6 +39,26 @@ import Testing
         }
     }
 
+    /// Of six origins that never answer and six that do, each of the latter is asked as soon as the first four silent ones are known (I19).
+    @Test func silentOriginsComeAfterTheOthers() async throws {
+        try await StoreFixture.run { fixture in
+            let silent = (1...6).map { "silent\($0)" }
+            let good = (1...6).map { "good\($0)" }
+            try await fixture.makeGroup("list", [])
+            for origin in silent + good {
+                _ = try await fixture.add(Wanted.many(2, origin, origins: [origin]), to: "list")
+            }
+            var worker = try await fixture.makeWorker(slots: 4)
+            let held = try await worker.claim(4)
+            #expect(held.allSatisfy { $0.key.hasPrefix("silent") } && held.count == 4)
+            for lease in held { try await worker.fail(lease, .timeout) }
+            let next = try await worker.claim(8)
+            #expect(next.count { $0.key.hasPrefix("good") } == 6)
+            #expect(Set(next.map { $0.key.prefix(7) }).isDisjoint(with: held.map { $0.key.prefix(7) }))
+            try await fixture.check()
+        }
+    }
+
     @Test func theMoreUrgentGroupIsFirst() async throws {
         try await Self.run { fixture, worker in
             try await fixture.makeGroup("less", [Wanted("less", origins: ["b"])], priority: -1)

@@ -6,16 +6,23 @@ import Testing
 
 /// The transfers that a worker begins beyond its slots (I19, adr/0051).
 @Suite struct WorkerMachineSpareTests {
+    /// The first byte of a lease comes.
+    private static func bring(_ harness: inout MachineHarness, _ number: Int64) {
+        harness.feed(.job(lease(number).name, .progress(DurablePrefix(offset: 1, crc: 1), nil)))
+    }
+
     /// Another group may wait for a slot (I19).
     @Test func oneMoreTransferBeginsWhenAllSlotsWereTakenLongAgo() {
         var harness = MachineHarness(slots: 2)
         let first = harness.open()
         harness.answer(first, [lease(1), lease(2)])
+        for number in 1...2 as ClosedRange<Int64> { Self.bring(&harness, number) }
         #expect(harness.passAnswering(.milliseconds(4_900)).syncs.allSatisfy { $0.spare == nil })
         harness.passAnswering(.seconds(10))
         let sync = harness.pass(.seconds(8)).syncs.last
         #expect(sync?.spare == true && sync?.room == 0)
         #expect(harness.answer(sync, [lease(3)]).started == [lease(3).name])
+        Self.bring(&harness, 3)
         #expect(harness.machine.room == 0)
         #expect(harness.passAnswering(.seconds(20)).syncs.allSatisfy { $0.spare == nil }, "one alone")
         #expect(harness.end(lease(3), done()).syncs.last?.spare == true, "the next one may follow at once")
@@ -23,10 +30,30 @@ import Testing
         #expect(harness.machine.room == 1)
     }
 
+    /// Silent origins of a list hold up none of the others: a transfer that waits for an answer takes nothing but a connection (I19).
+    @Test func forEachTransferThatWaitsForAnAnswerOneMoreBegins() {
+        var harness = MachineHarness(slots: 2)
+        harness.answer(harness.open(), [lease(1), lease(2)])
+        harness.passAnswering(.seconds(10))
+        var sync = harness.pass(.seconds(8)).syncs.last
+        for number in 3...5 as ClosedRange<Int64> {
+            #expect(sync?.spare == true, "\(number)")
+            sync = harness.answer(sync, [lease(number)]).syncs.last ?? harness.pass(.seconds(2)).syncs.last
+        }
+        #expect(sync != nil && sync?.spare == nil, "one beyond the slots, and two for those that wait")
+        harness.passAnswering(.seconds(10))
+        sync = harness.pass(.seconds(8)).syncs.last
+        #expect(sync?.spare == true, "by now, five wait")
+        for number in 1...5 as ClosedRange<Int64> { Self.bring(&harness, number) }
+        sync = harness.pass(.seconds(8)).syncs.last
+        #expect(sync != nil && sync?.spare == nil, "none of them waits any more")
+    }
+
     /// Each of several groups at slow origins gets one, and a further group still finds one (I19).
     @Test func halfAsManyTransfersAsSlotsBeginBesideThoseThatLastLong() {
         var harness = MachineHarness(slots: 4)
         harness.answer(harness.open(), (1...4 as ClosedRange<Int64>).map { lease($0) })
+        for number in 1...4 as ClosedRange<Int64> { Self.bring(&harness, number) }
         harness.passAnswering(.seconds(10))
         var sync = harness.pass(.seconds(8)).syncs.last
         for number in 5...6 as ClosedRange<Int64> {

@@ -146,6 +146,7 @@ CREATE TABLE origins (
     -- it once, whatever a clock says (I11).
     limited_epoch    bigint,
     doubted_at       timestamptz,                            -- since when it refuses all requests and serves nothing (`is_out`, `refused_all`)
+    silent_at        timestamptz,                            -- when a request there last ended without an answer, or was given up for that (`is_unresponsive`)
     out_since        timestamptz,                            -- since when it refuses connections and serves nothing; NULL: it serves
     serves_again     boolean NOT NULL DEFAULT false,         -- it has served two requests for one file (row 22, adr/0027)
     compared_at      timestamptz,                            -- when a plain GET was last made beside a slow part, to compare them (`try_slow_origins`)

@@ -15,7 +15,7 @@ BEGIN
     PERFORM o.id FROM origins o
     WHERE o.id IN (
         SELECT l.origin_id FROM leases l JOIN unnest(p_failures) AS u ON has_id(l.chunk_id, u.chunk_id)
-        WHERE u.retry_after IS NOT NULL OR u.limit_signal <> 'none' OR u.rule = 'nextSource' AND u.status BETWEEN 400 AND 499 OR u.kind = 'network')
+        WHERE u.retry_after IS NOT NULL OR u.limit_signal <> 'none' OR u.rule = 'nextSource' AND u.status BETWEEN 400 AND 499 OR u.kind IN ('network', 'timeout'))
     ORDER BY o.id FOR NO KEY UPDATE;
     PERFORM report_progress(array_agg(u.session_id), array_agg(u.chunk_id), array_agg(u.epoch), array_agg(u.durable), array_agg(u.crc), true)
     FROM unnest(p_failures) AS u;

@@ -51,7 +51,7 @@ LANGUAGE sql STABLE AS $$
             ELSE greatest(1, least(8, max(speed) OVER () / greatest(speed, 0.001))) END AS slowness
         FROM candidate
     ), usable AS MATERIALIZED (
-        SELECT o.id, o.rate_bytes, w.slowness, f.free, b.own
+        SELECT o.id, o.rate_bytes, w.slowness, f.free, b.own, is_unresponsive(o)::integer AS silent
         FROM weighed w
         JOIN unnest(c.origins, c.free) AS f (id, free) ON f.id = w.origin_id
         JOIN origins o ON o.id = w.origin_id AND is_awake(o) AND may_try(o, c.group_id) AND NOT rests_alone(o, c.group_id)
@@ -62,7 +62,7 @@ LANGUAGE sql STABLE AS $$
         WHERE b.own = 0 OR c.spare IS DISTINCT FROM 'newcomers'
     ), place AS (
         SELECT u.id, row_number() OVER (
-            ORDER BY CASE WHEN c.mixes THEN k * u.slowness ELSE (k - 1) / greatest(1, r.room / 16) END, u.rate_bytes DESC, u.id, k) AS n
+            ORDER BY CASE WHEN c.mixes THEN k * u.slowness ELSE (k - 1) / greatest(1, r.room / 16) + u.silent END, u.rate_bytes DESC, u.id, k) AS n
         FROM usable u CROSS JOIN room r CROSS JOIN generate_series(u.own + 1, u.own + least(r.room, u.free)) AS k
     ), part AS (
         SELECT p.id, min(p.n) AS turn, count(*)::integer AS share FROM place p, room r WHERE p.n <= r.room GROUP BY 1

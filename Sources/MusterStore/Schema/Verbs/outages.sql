@@ -44,6 +44,12 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(o.refused_at >= o.doubted_at + interval '1 s' AND o.rate_at < o.doubted_at, false)
 $$;
 
+-- Whether an origin left a request without an answer lately, and has served nothing since. Of a group's origins, others come before it.
+CREATE FUNCTION is_unresponsive(o origins) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(o.silent_at > statement_timestamp() - interval '5 min' AND o.rate_at < o.silent_at, false)
+$$;
+
 -- These origins serve again. Chunks that failed while an origin was out, or had served nothing for a while, are tried again. The allowance of origins
 -- that refused all requests is restored, since nothing was served that could have been too much; except for a status that is known as a limit there,
 -- and 429, which may be a limit over some seconds. The caller has locked the origins.

@@ -19,6 +19,13 @@ BEGIN
     FOR v_want IN SELECT * FROM surplus_lanes() LOOP
         RETURN QUERY SELECT ask_for_lanes(NULL, v_want.origin_id, v_want.group_id, NULL, v_want.lanes);
     END LOOP;
+    FOR v_want IN SELECT * FROM silent_lanes(p_origin_cap) LOOP
+        PERFORM o.id FROM origins o WHERE o.id = v_want.origin_id FOR NO KEY UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
+        v_asked := ARRAY(SELECT ask_for_lanes(NULL, v_want.origin_id, v_want.group_id, NULL, 1));
+        UPDATE origins SET silent_at = statement_timestamp() WHERE id = v_want.origin_id AND v_asked <> '{}';
+        RETURN QUERY SELECT unnest(v_asked);
+    END LOOP;
     -- A group that is alone in its sink has no other group to take lanes from, or to give them to.
     IF NOT EXISTS (SELECT 1 FROM groups g WHERE g.state IN ('open', 'sealed') GROUP BY g.sink HAVING count(*) > 1) THEN RETURN; END IF;
     FOR v_want IN SELECT * FROM urgent_lanes(p_origin_cap) LOOP
@@ -71,6 +78,25 @@ LANGUAGE sql STABLE AS $$
     SELECT NULL, g.id, s.lanes - asked_lanes(NULL, g.id)
     FROM groups g CROSS JOIN LATERAL (SELECT -free_lanes_of(g.id, g.max_connections) AS lanes OFFSET 0) AS s
     WHERE g.max_connections IS NOT NULL AND g.state IN ('open', 'sealed') AND s.lanes > 0
+$$;
+
+-- The origins that have left a group's requests without an answer, while the group is at its cap and another origin has work for it and no lane (I19).
+CREATE FUNCTION silent_lanes(p_origin_cap integer) RETURNS TABLE (origin_id bigint, group_id bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT s.origin_id, g.id
+    FROM groups g
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS origins FROM ready_origins(g.id) AS r (id) JOIN origins o ON o.id = r.id
+        WHERE is_awake(o) AND NOT rests_alone(o, g.id) AND NOT is_unresponsive(o) AND free_lanes(o, p_origin_cap) > 0
+            AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.group_id = g.id AND l.origin_id = o.id)
+        OFFSET 0
+    ) AS neglected
+    CROSS JOIN LATERAL (
+        SELECT l.origin_id FROM leases l WHERE l.group_id = g.id AND l.lane > 0 GROUP BY 1
+        HAVING bool_and(l.durable = l.resume AND l.granted_at < statement_timestamp() - interval '10 s')
+        ORDER BY min(l.granted_at) LIMIT neglected.origins
+    ) AS s
+    WHERE g.max_connections IS NOT NULL AND g.state IN ('open', 'sealed') AND group_may_run(g) AND free_lanes_of(g.id, g.max_connections) <= 0
 $$;
 
 -- The lanes that groups have a use for, and that less urgent groups of their sink hold: on an origin that may have no more lanes, or on any origin if
