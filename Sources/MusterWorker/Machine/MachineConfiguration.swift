@@ -44,7 +44,8 @@ struct MachineConfiguration: Sendable {
     var sparePatience: Duration = .seconds(5)
     /// How many transfers a worker runs beyond its slots at most.
     var transfersBeyondSlots: Int { max(1, slots / 2) }
-    /// For how many transfers that wait for an answer it runs as many more. They hold no file open, so that what `jobsPerSlot` allows suffices for them.
+    /// For how many transfers that wait for an answer it runs as many more. Unless they resume a file, they hold none open, so that what `jobsPerSlot` allows
+    /// suffices for their connections.
     var silentTransfers: Int { 2 * slots }
     /// A sink that goes bad again within this span goes on with the backoff that it had.
     var sinkRelapse: Duration = .seconds(60)

@@ -14,9 +14,10 @@ extension WorkerMachine {
         let counts = leases.counts
         guard takesWork, bound > 0, counts.inSlots >= configuration.slots, openFiles > 0 else { return false }
         let moment = now - configuration.sparePatience.wholeNanoseconds
-        let silent = min(leases.silentTransfers(since: moment), configuration.silentTransfers)
-        guard counts.beyondSlots < configuration.transfersBeyondSlots + silent else { return false }
-        return 4 * leases.slotsTaken(since: moment) >= 3 * configuration.slots
+        guard 4 * leases.slotsTaken(since: moment) >= 3 * configuration.slots else { return false }
+        let more = counts.beyondSlots - configuration.transfersBeyondSlots
+        return more < 0
+            || more < min(leases.silentTransfers(since: moment), configuration.silentTransfers)
     }
 
     /// How many more transfers may begin within the slots. A transfer beyond the slots never takes one: it would take it from a more urgent group.

@@ -155,7 +155,9 @@ CREATE FUNCTION heed_origin(l leases, f failure) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM heed_retry_after(l, f);
-    UPDATE origins SET silent_at = statement_timestamp() WHERE id = l.origin_id AND f.kind = 'timeout' AND l.durable = l.resume;
+    IF f.kind = 'timeout' AND l.durable = l.resume THEN
+        UPDATE origins SET silent_at = statement_timestamp() WHERE id = l.origin_id;
+    END IF;
     IF is_late_cut(l, f) THEN
         UPDATE origins SET cut_at = statement_timestamp()
         WHERE id = l.origin_id AND coalesce(cut_at < statement_timestamp() - interval '5 s', true);
