@@ -103,7 +103,9 @@ extension SinkDirectory {
             let isUnwanted = { (part: PartName) in versions[part.task].map { part.version <= $0 } ?? false }
             // The session's own directory may hold a part that could not be handed back.
             let removed = try remove(in: directory, where: isUnwanted) + remove(in: own, where: isUnwanted)
-            if removed > 0 { try directory.descriptor.synchronize() }
+            // Even if nothing was found: the sync of an earlier removal may have failed, and a loss of power brings the part back when no purge asks for
+            // it any more.
+            for touched in [directory, own] { try touched.descriptor.synchronize() }
             return removed
         } catch {
             throw error.inSink("deleting the parts of cancelled tasks")

@@ -1,3 +1,4 @@
+import Glibc
 import MusterCore
 import Synchronization
 import Testing
@@ -18,9 +19,13 @@ import Testing
             FaultyKernel { (extent, file) throws(SystemError) in
                 guard condition() else { return }
                 if extent == .everything { self.everything.withLock { $0 = true } }
-                self.inodes.withLock { _ = $0.insert(file.inode) }
+                self.note(file.inode)
             }
         }
+
+        func note(_ inode: UInt64) { inodes.withLock { _ = $0.insert(inode) } }
+
+        func forget() { inodes.withLock { $0 = [] } }
 
         func contains(_ inode: UInt64?) -> Bool {
             everything.withLock { $0 } || inode.map { inode in inodes.withLock { $0.contains(inode) } } ?? false
@@ -57,6 +62,28 @@ import Testing
             let results = try sink.purge([PurgeOrder(task: TaskID(1), version: 1, file: file)])
             #expect(try results.first?.get() == .deleted)
             for name in ["d", own] { #expect(synced.contains(scratch.inode(name)), "\(name)") }
+        }
+    }
+
+    /// The sync of a removal fails, and the part is gone when the purge is repeated: a loss of power would bring it back.
+    @Test func purgeThatFindsNothingSyncsTheDirectoriesOfEarlierRemovals() async throws {
+        try await ScratchSink.with { scratch in
+            let synced = SyncedDirectories()
+            let isBroken = Atomic(false)
+            let kernel = FaultyKernel { (_, file) throws(SystemError) in
+                if isBroken.load(ordering: .relaxed) { throw SystemError(EIO) }
+                synced.note(file.inode)
+            }
+            let sink = try scratch.begin(2, on: kernel)
+            isBroken.store(true, ordering: .relaxed)
+            try scratch.makePart(1, Self.bytes)
+            #expect(throws: StorageError.self) { try sink.purge(task: TaskID(1)) }
+            isBroken.store(false, ordering: .relaxed)
+            synced.forget()
+            #expect(try sink.purge(task: TaskID(1)) == 0)
+            for name in [ScratchSink.parts, "\(ScratchSink.home)/2"] {
+                #expect(synced.contains(scratch.inode(name)), "\(name)")
+            }
         }
     }
 }
