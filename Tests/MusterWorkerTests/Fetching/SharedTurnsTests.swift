@@ -103,17 +103,11 @@ import Testing
             for name in ["a", "b"] {
                 origin.serve("/\(name).bin", ScriptedOrigin.File(.seeded(seed: 59, size: 100_000)))
             }
-            func lease(_ name: String, task: Int64) -> LeaseDocument {
-                var lease = LeaseDocument.first(origin.url("/\(name).bin"), task: task, path: "\(name).bin")
-                lease.options = FetchOptions()
-                // Only the second lease has to wait for the witness.
-                if task > 1 { lease.options?.firstByteTimeoutSeconds = 3 }
-                return lease
-            }
-            #expect(await bench.run(lease("a", task: 1)).finished?.size == 100_000)
+            #expect(await bench.run(.first(origin.url("/a.bin"), path: "a.bin")).finished?.size == 100_000)
             origin.misbehave("/a.bin", habit)
             origin.misbehave("/b.bin", .status(403, retryAfter: nil))
-            #expect(await bench.run(lease("b", task: 2)).failure?.kind == .httpStatus(403))
+            let failure = await bench.run(.first(origin.url("/b.bin"), task: 2, path: "b.bin")).failure
+            #expect(failure?.kind == .httpStatus(403), "\(failure as Any)")
             #expect(origin.requests.contains { $0.path == "/a.bin" && $0.header("Range") == "bytes=0-0" })
         }
     }
