@@ -108,11 +108,14 @@ extension FetchPlan {
     static let timesOfPace = 15
 
     /// The offset at which the chunk has kept its pace: after two seconds of the request before it, which brings ten times as much (`request_beside`), or
-    /// after a quarter of the chunk.
+    /// after a quarter of the chunk. A quarter of a small chunk shows nothing: origins send as much before they fall silent.
     var endOfPace: Int64 {
-        let most = lease.end.map { ($0 - lease.start) / 4 } ?? .max
-        return lease.start + min((pace(from: lease.start) ?? 0) * 20, most)
+        let size = lease.end.map { $0 - lease.start } ?? .max
+        return lease.start + min((pace(from: lease.start) ?? 0) * 20, max(size / 4, min(size, Self.leastShown)))
     }
+
+    /// The bytes that show that a chunk keeps its pace, at least.
+    private static let leastShown: Int64 = 256 << 10
 
     /// Whether the chunk has kept its pace. Before that, nothing of it counts as durable, so that it can be given back
     /// (adr/0037).

@@ -155,11 +155,12 @@ import Testing
     }
 
     /// Another running request brings the piece sooner. Nothing is made durable, so that the piece can be given back to that request.
-    @Test func pieceThatDoesNotKeepItsPaceFailsSoonWithNothingDurable() async throws {
+    @Test(arguments: [200 << 10, mebibyte] as [Int64])
+    func pieceThatDoesNotKeepItsPaceFailsSoonWithNothingDurable(bytes: Int64) async throws {
         try await withBench { bench, origin in
             _ = serve(origin)
             origin.hold("/f", afterBytes: 64 << 10)
-            var lease = chunk(origin, mebibyte, 2 * mebibyte)
+            var lease = chunk(origin, mebibyte, mebibyte + bytes)
             lease.options?.lowSpeedSeconds = 15
             (lease.reach, lease.pace) = (size, 100 << 10)
             let ending = await bench.run(lease)
