@@ -89,6 +89,8 @@ extension EmbeddedPostgres {
                 values["fsync"] = "off"
                 values["synchronous_commit"] = "off"
                 values["full_page_writes"] = "off"
+                // What is not flushed costs less to write than to compress.
+                values["wal_compression"] = "off"
             }
             values.merge(settings) { _, given in given }
             return ["-D", dataDirectory.string]
