@@ -35,7 +35,7 @@ extension EndToEnd {
             let count = min(5_000, ConnectionFlood.raiseLimit() - 1_000)
             try #require(count > 0, "the machine allows too few descriptors for a flood")
             let origin = try await ScriptedOrigin.start()
-            // Longer than a machine with much else to do keeps a worker from its turn.
+            // As in production. A shorter session may end on a busy machine without any fault of the coordinator.
             try await Fleet.run(timeToLive: "30s") { fleet in
                 try await fleet.startWorker("a")
                 let flood = ConnectionFlood()

@@ -101,8 +101,8 @@ public actor TestPostgres {
         )
     }
 
-    /// Where clusters are that don't flush: in memory, if there is room. Each database has three hundred files, and making and removing them on a disk
-    /// takes as long as many a test.
+    /// The directory for clusters that don't flush: in memory if there are 4 GiB of room. A database has three hundred files, and a disk takes long to make
+    /// and to remove them for each test.
     private static var fastParent: FilePath {
         let memory: FilePath = "/dev/shm"
         var found = statvfs()

@@ -108,7 +108,7 @@ extension FetchPlan {
     static let timesOfPace = 15
 
     /// The offset at which the chunk has kept its pace: after two seconds of the request before it, which brings ten times as much (`request_beside`), or
-    /// after a quarter of the chunk. A quarter of a small chunk shows nothing: origins send as much before they fall silent.
+    /// after a quarter of the chunk. A quarter of a small chunk is not enough: some origins send as much before they fall silent.
     var endOfPace: Int64 {
         let size = lease.end.map { $0 - lease.start } ?? .max
         return lease.start + min((pace(from: lease.start) ?? 0) * 20, max(size / 4, min(size, Self.leastShown)))
