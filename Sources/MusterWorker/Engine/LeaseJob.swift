@@ -76,7 +76,7 @@ struct LeaseJob: Sendable {
             let whole = DurablePrefix(offset: size, crc: CRC32C.whole(lease.chunks))
             return .done(whole, nil, finished)
         case .failed(let failure): return .failed(failure, nil, nil)
-        case .storage(let error): return JobEnding(error)
+        case .storage(let error): return JobEnding(placing: error, isAborted: control.wish == .abort)
         case .stopped: return stopped
         }
     }
@@ -104,7 +104,7 @@ struct LeaseJob: Sendable {
                     "A file can't be deleted; it is tried again",
                     metadata: .init([.sink: lease.sink, .path: lease.path, .reason: error.description]))
             }
-            return JobEnding(error)
+            return JobEnding(placing: error, isAborted: control.wish == .abort)
         case nil: return .released(nil, nil)
         }
     }

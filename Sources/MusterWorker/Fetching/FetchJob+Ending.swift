@@ -36,7 +36,7 @@ extension FetchJob {
         // A file that differs from what was written, or from what was put in place before, says nothing about the origin.
         case .failed(let failure) where failure.kind == .changed: return .failed(failure, nil, nil)
         case .failed(let failure): return .failed(attributed(failure, plan), nil, nil)
-        case .storage(let error): return ending(of: error, durable: nil, nil)
+        case .storage(let error): return JobEnding(placing: error, isAborted: control.wish == .abort)
         case .stopped: return await stop(plan, writer)
         }
     }
@@ -128,6 +128,15 @@ extension JobEnding {
             self = .released(durable, learned)
         } else {
             self = .failed(Report.Failure(kind: error.failureKind, detail: error.description), durable, learned)
+        }
+    }
+
+    /// How a job ends that has failed to put a file in place or to delete one. Even if it was told to abort: files may be on storage where they were before.
+    init(placing error: StorageError, isAborted: Bool) {
+        if error.parksSink {
+            self = .unsettled(SinkTrouble(error))
+        } else {
+            self = isAborted ? .aborted : JobEnding(error)
         }
     }
 }

@@ -34,7 +34,7 @@ extension FetchJob {
             )
             // The file was changed since that check. The slot is gone, so nothing can be fetched now: the next content version is fetched, without that file.
             return isFetched ? .failed(Report.Failure(kind: .changed, detail: failure.detail), nil, nil) : nil
-        case .storage(let error): return ending(of: error, durable: nil, nil)
+        case .storage(let error): return JobEnding(placing: error, isAborted: control.wish == .abort)
         case .stopped: return await stop(plan, writer)
         }
     }

@@ -37,6 +37,10 @@ struct HeldLease: Sendable {
     var isBeyondSlots = false
     /// Whether its origin has answered, as far as the job has said.
     var isAnswered = false
+    /// Why it can't be given back although its job has ended; `nil` for all others.
+    var unsettled: Unsettled?
+    /// Whether its session is over.
+    var isSessionOver = false
 }
 
 /// Every lease of the process, with the counts that decide about room. Only this table changes phases.
@@ -70,6 +74,8 @@ struct LeaseTable: Sendable {
     }
 
     private(set) var counts = Counts()
+    /// How many leases can't be given back although their jobs have ended.
+    private(set) var unsettled = 0
     private var leases: [LeaseName: HeldLease] = [:]
     private var queue: Deque<LeaseName> = []
     /// The lanes that have leases to transfer.
@@ -117,6 +123,20 @@ struct LeaseTable: Sendable {
     /// Notes that an origin has answered.
     mutating func noteAnswer(to name: LeaseName) { leases[name]?.isAnswered = true }
 
+    /// Notes that a lease can't be given back although its job has ended.
+    mutating func setUnsettled(_ name: LeaseName, _ unsettled: Unsettled) {
+        guard leases[name] != nil else { return }
+        if leases[name]?.unsettled == nil { self.unsettled += 1 }
+        leases[name]?.unsettled = unsettled
+    }
+
+    /// Notes that the session of a lease is over: its job ends, and nothing is waited for after that.
+    mutating func endSession(of name: LeaseName) {
+        guard let lease = leases[name] else { return }
+        leases[name]?.isSessionOver = true
+        if lease.unsettled != nil { remove(name) }
+    }
+
     /// How many lanes have something to transfer.
     var laneCount: Int { lanes.count }
 
@@ -154,6 +174,10 @@ struct LeaseTable: Sendable {
         count(before, name, by: -1)
         if case .queued = before { queue.removeAll { $0 == name } }
         leases[name]?.phase = phase
+        if case .ended = phase, leases[name]?.unsettled != nil {
+            leases[name]?.unsettled = nil
+            unsettled -= 1
+        }
     }
 
     /// Moves the end of a chunk.
@@ -169,6 +193,7 @@ struct LeaseTable: Sendable {
     mutating func remove(_ name: LeaseName) {
         guard let lease = leases[name] else { return }
         count(lease.phase, name, by: -1)
+        if lease.unsettled != nil { unsettled -= 1 }
         leases[name] = nil
         if case .queued = lease.phase { queue.removeAll { $0 == name } }
     }

@@ -74,6 +74,9 @@ enum JobEnding: Sendable {
     case restart(String, on: Rung)
     /// The sink is at fault, not the task.
     case sinkTrouble(SinkTrouble, DurablePrefix?, Report.Learned?)
+    /// The sink has failed while a file was put in place or deleted: a loss of power may undo what was done. The lease stays held until a probe has made
+    /// that durable (I13).
+    case unsettled(SinkTrouble)
     /// It was told to abort.
     case aborted
 }
@@ -88,9 +91,9 @@ struct SinkTrouble: Error, Sendable, Hashable {
 
 /// What trying a parked sink showed.
 enum ProbeResult: Sendable, Hashable {
-    /// It can be written again.
+    /// It can be written again; what was moved and deleted among Muster's own files before is durable.
     case well(freeBytes: Int64?)
-    /// It still can't be written.
+    /// It still can't be written. If it is only full, what was moved and deleted before is durable all the same.
     case trouble(SinkTrouble)
     /// The directory is the same, but the session's own directory is not in it any more: only another session can work there (adr/0017).
     case sessionEnded

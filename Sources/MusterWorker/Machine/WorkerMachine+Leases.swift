@@ -106,6 +106,7 @@ extension WorkerMachine {
         ledger.drop(name)
         switch lease.phase {
         case .queued, .ended: leases.remove(name)
+        case .finishing where lease.unsettled != nil: leases.move(name, to: .aborting)
         case .running, .finishing, .releasing:
             leases.move(name, to: .aborting)
             effects.append(.abort(name))
@@ -115,6 +116,7 @@ extension WorkerMachine {
 
     /// Asks a job to give its lease back, unless it was asked already.
     mutating func askToRelease(_ name: LeaseName, _ now: Int64) {
+        guard leases[name]?.unsettled == nil else { return }
         switch leases[name]?.phase {
         case .queued?: giveBackUntouched(name, now)
         case .running?, .finishing?:
@@ -128,6 +130,7 @@ extension WorkerMachine {
     mutating func takeNews(_ name: LeaseName, _ news: JobNews, _ now: Int64) {
         guard let lease = leases[name] else { return }
         switch (news, lease.phase) {
+        case (.ended(.unsettled(let trouble)), .aborting): keepUnsettled(name, of: lease, trouble, now)
         case (.ended, .aborting):
             leases.remove(name)
             // The leftovers of a cancelled task are deleted once it is known that no job writes them any more (I13).
@@ -168,6 +171,7 @@ extension WorkerMachine {
     }
 
     private mutating func end(_ name: LeaseName, _ ending: JobEnding, of lease: HeldLease, _ now: Int64) {
+        if case .unsettled(let trouble) = ending { return keepUnsettled(name, of: lease, trouble, now) }
         leases.move(name, to: .ended)
         switch ending {
         case .done(let durable, let learned, let finished):
@@ -193,14 +197,10 @@ extension WorkerMachine {
         case .restart(let what, let rung):
             let failure = Report.Failure(kind: .badRange, detail: what)
             ledger.add(Report(lease: name, kind: .restart, failure: failure, rung: rung), now: now)
-        case .sinkTrouble(let trouble, _, _) where lease.kind == .purge:
-            // A purge that is released would be granted again at once, since purges are granted for a full sink, too. As a failure it waits.
-            let failure = Report.Failure(kind: trouble.kind, detail: trouble.detail)
-            ledger.add(Report(lease: name, kind: .failed, failure: failure), now: now)
-            park(lease.sink, trouble, now)
         case .sinkTrouble(let trouble, let durable, let learned):
-            ledger.add(Report(lease: name, kind: .released, durable: durable, learned: learned), now: now)
+            giveBack(name, of: lease, after: trouble, now, durable: durable, learned: learned)
             park(lease.sink, trouble, now)
+        case .unsettled: break
         case .aborted:
             // The machine did not abort the job, so a passing cause ended it: the lease is released.
             ledger.add(Report(lease: name, kind: .released), now: now)

@@ -71,7 +71,10 @@ extension WorkerMachine {
         abandon(open.poll)
         abandon(open.prompt)
         ledger.removeAll()
-        for name in leases.names { takeAway(name) }
+        for name in leases.names {
+            takeAway(name)
+            leases.endSession(of: name)
+        }
     }
 
     /// Suspends writing when the trust has ended: another session may hold the leases by now.

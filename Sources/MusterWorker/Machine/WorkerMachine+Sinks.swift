@@ -5,9 +5,12 @@ import MusterSystem
 extension WorkerMachine {
     /// When the next sink is tried or checked.
     var probeDeadline: Int64? {
-        guard case .working = course else { return nil }
+        guard triesSinks else { return nil }
         return sinks.compactMap(\.probeDeadline).min()
     }
+
+    /// Whether sinks are tried: in a drain, only if leases can't be given back otherwise.
+    private var triesSinks: Bool { course == .working || leases.unsettled > 0 }
 
     /// The sink of that name.
     func sink(_ name: String) -> SinkState? {
@@ -31,11 +34,12 @@ extension WorkerMachine {
 
     /// Tries the parked sinks that are due, and checks the healthy ones that have no leases.
     mutating func probeSinks(_ now: Int64) {
-        guard case .working = course else { return }
+        guard triesSinks else { return }
         for index in sinks.indices {
             switch sinks[index].health {
             case .parked(let trouble, let probes, let probeAt) where probeAt <= now:
                 sinks[index].health = .probing(trouble, probes: probes + 1)
+                noteProbe(of: sinks[index].name)
                 effects.append(.probe(sink: sinks[index].name))
             case .well: watch(index, now)
             case .parked, .probing: break
@@ -82,6 +86,7 @@ extension WorkerMachine {
         case .well: return takeLook(index, result, now)
         }
         switch result {
+        case .well where !settle(name, now): setParked(index, before, probes: probes, now)
         case .well(let freeBytes):
             sinks[index].health = .well(probes: probes, since: now)
             sinks[index].freeBytes = freeBytes
@@ -93,6 +98,8 @@ extension WorkerMachine {
             loseSession(now)
         case .trouble(let trouble):
             setParked(index, trouble, probes: probes, now)
+            if trouble.kind == .storageFull { _ = settle(name, now) }
+            giveUpUnsettled(index, now)
             guard trouble != before else { return }
             effects.append(.log(.sinkParked(name, trouble)))
             tellNews()
@@ -107,6 +114,11 @@ extension WorkerMachine {
         guard let index = sinks.firstIndex(where: { $0.name == name }), case .open(let open) = session,
             open.opened <= since, leases.names.contains(where: { leases[$0]?.sink == name })
         else { return }
+        giveUpSession(index, since: since, now)
+    }
+
+    /// Gives the session up if a sink has not done what it should since `since`. The patience grows each time.
+    mutating func giveUpSession(_ index: Int, since: Int64, _ now: Int64) {
         let patience = configuration.hangPatience.bound(failures: sinks[index].hangs + 1)
         guard now - since >= patience.wholeNanoseconds else { return }
         sinks[index].hangs += 1

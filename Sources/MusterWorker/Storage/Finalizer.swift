@@ -113,7 +113,8 @@ final class Finalizer: Sendable {
                 let outcome = try placement.carryOut(order)
                 placed.append(Placed(result: .success(outcome), directories: placement.takeDirectories()))
             } catch {
-                placed.append(Placed(result: .failure(sink.judged(error)), directories: []))
+                placed.append(
+                    Placed(result: .failure(sink.judged(error)), directories: placement.takeDirectories()))
             }
         }
         return placed

@@ -152,7 +152,8 @@ final class SinkDirectory: Sendable {
         }
     }
 
-    /// Checks whether the sink can be used: makes, writes, syncs and deletes a file. A parked sink waits for this to succeed.
+    /// Checks whether the sink can be used: makes, writes, syncs and deletes a file. A parked sink waits for this to succeed. Unless it throws
+    /// `unavailable`, what was moved and deleted among Muster's own files before is durable (I13).
     ///
     /// A directory that came back, or was mounted again, is used if the session's own directory is in it. An empty one is
     /// not: most likely it is the bare mount point, and the next mount would hide what is written there. Nor is one from
@@ -163,8 +164,17 @@ final class SinkDirectory: Sendable {
         } catch {
             try reopen()
         }
+        try synchronizeNames()
         try keptRoom.check(root.descriptor)
         try write()
+    }
+
+    private func synchronizeNames() throws(StorageError) {
+        do {
+            for directory in [try partsDirectory(), own] { try directory.descriptor.synchronize() }
+        } catch {
+            throw .unavailable(.init("syncing the parts of \(path)", errno: error.number))
+        }
     }
 
     /// What an error at one path means: it is the sink's only if the sink itself doesn't work either.

@@ -27,14 +27,18 @@ final class JobBench: Sendable {
         let now = Atomic<Int64>(0)
     }
 
-    init(_ configure: (inout WorkerConfiguration) throws -> Void = { _ in }) async throws {
+    init(
+        on system: any FileSystem = Kernel(),
+        _ configure: (inout WorkerConfiguration) throws -> Void = { _ in }
+    ) async throws {
         directory = try TemporaryDirectory()
         let clock = Clock()
         self.clock = clock
         let age = Clock()
         self.age = age
         gate = TrustGate { clock.now.load(ordering: .sequentiallyConsistent) }
-        station = try SinkStation(SinkConfiguration(name: "default", path: directory.path.string), gate: gate)
+        station = try SinkStation(
+            SinkConfiguration(name: "default", path: directory.path.string), gate: gate, on: system)
         // A test's idle connections are not closed, even on a slow machine.
         loops = try LoopSet(count: 1, slots: 16, idlePatience: .seconds(600))
         var configuration = WorkerConfiguration(
@@ -183,7 +187,7 @@ extension JobEnding {
         case .done(let durable, _, _), .failed(_, let durable, _), .released(let durable, _),
             .sinkTrouble(_, let durable, _):
             durable
-        case .purged, .restart, .aborted, .resolved, .servedAgain: nil
+        case .purged, .restart, .aborted, .resolved, .servedAgain, .unsettled: nil
         }
     }
     var finished: Report.Finished? {

@@ -1,6 +1,8 @@
 import Crypto
+import Glibc
 import MusterAPI
 import MusterCore
+import Synchronization
 import Testing
 
 @testable import MusterWorker
@@ -25,8 +27,10 @@ import Testing
         return lease
     }
 
-    private func with(_ body: (JobBench) async throws -> Void) async throws {
-        let bench = try await JobBench()
+    private func with(
+        on system: any FileSystem = Kernel(), _ body: (JobBench) async throws -> Void
+    ) async throws {
+        let bench = try await JobBench(on: system)
         do {
             try await body(bench)
         } catch {
@@ -112,6 +116,44 @@ import Testing
             #expect(await bench.run(lease).failure?.kind == .digestMismatch)
             #expect(throws: (any Error).self) { try bench.part(lease) }
             #expect(!bench.exists("d/f.bin"))
+        }
+    }
+
+    /// What was moved may be on storage where it was before: the lease must not go back, not even one that was taken away (I13).
+    @Test(arguments: sizes, [LeaseControl.Wish.work, .abort])
+    func jobWhoseDirectoriesAreNotSyncedIsUnsettled(size: Int, wish: LeaseControl.Wish) async throws {
+        let control = LeaseControl()
+        let isBroken = Atomic(false)
+        let kernel = FaultyKernel { (extent, _) throws(SystemError) in
+            guard isBroken.load(ordering: .relaxed), extent != .data else { return }
+            control.ask(wish)
+            throw SystemError(EIO)
+        }
+        try await with(on: kernel) { bench in
+            let lease = try lease(ScratchSink.content(size), on: bench, TransferPolicy())
+            isBroken.store(true, ordering: .relaxed)
+            let ending = await bench.run(lease, control: control)
+            guard case .unsettled(let trouble) = ending else {
+                Issue.record("\(ending)")
+                return
+            }
+            #expect(trouble.kind == .storage)
+        }
+    }
+
+    @Test func purgeThatIsNotSyncedIsUnsettled() async throws {
+        let isBroken = Atomic(false)
+        let kernel = FaultyKernel { (_, _) throws(SystemError) in
+            if isBroken.load(ordering: .relaxed) { throw SystemError(EIO) }
+        }
+        try await with(on: kernel) { bench in
+            var lease = try lease(ScratchSink.content(9), on: bench, TransferPolicy())
+            lease.kind = .purge
+            isBroken.store(true, ordering: .relaxed)
+            guard case .unsettled = await bench.run(lease) else {
+                Issue.record("the purge counts as done")
+                return
+            }
         }
     }
 }

@@ -158,6 +158,7 @@ struct WorkerMachineHistoryTests {
                 done(1_000), network, .resolved(ResolverAnswer(url: "https://a/")), .released(nil, nil),
                 .restart("x", on: .whole), .aborted,
                 .sinkTrouble(SinkTrouble(kind: .storageFull, detail: "x"), nil, nil),
+                .unsettled(SinkTrouble(kind: .storage, detail: "x")),
             ]
             feed(.job(name, .ended(endings[Int.random(in: 0..<endings.count, using: &random)])))
         }

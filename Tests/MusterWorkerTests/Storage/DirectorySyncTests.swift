@@ -86,4 +86,27 @@ import Testing
             }
         }
     }
+
+    /// Leases are given back after it that could not be settled before.
+    @Test func probeSyncsTheDirectoriesOfPartsFirst() async throws {
+        try await ScratchSink.with { scratch in
+            let synced = SyncedDirectories()
+            let isBroken = Atomic(false)
+            let kernel = FaultyKernel { (_, file) throws(SystemError) in
+                if isBroken.load(ordering: .relaxed) { throw SystemError(ENOSPC) }
+                synced.note(file.inode)
+            }
+            let sink = try scratch.begin(2, on: kernel)
+            synced.forget()
+            try sink.probe()
+            for name in [ScratchSink.parts, "\(ScratchSink.home)/2"] {
+                #expect(synced.contains(scratch.inode(name)), "\(name)")
+            }
+            isBroken.store(true, ordering: .relaxed)
+            // Not `full`: after that the directories count as synced.
+            #expect { try sink.probe() } throws: { error in
+                if case StorageError.unavailable = error { true } else { false }
+            }
+        }
+    }
 }
