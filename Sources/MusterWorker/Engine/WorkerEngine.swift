@@ -60,12 +60,7 @@ struct WorkerEngine: Sendable {
             logger: logger,
             tell: { name, news in inbox.yield(.input(.job(name, news))) }
         )
-        var sinks: [SinkStatus] = []
-        for station in stations {
-            let found = await station.probe()
-            if case .trouble(let trouble) = found { log(.sinkParked(station.name, trouble)) }
-            sinks.append(SinkStatus(station.name, found))
-        }
+        let sinks = await look()
         let machine = WorkerMachine(
             MachineConfiguration(
                 name: configuration.name,
@@ -90,6 +85,20 @@ struct WorkerEngine: Sendable {
             inbox.yield(.input(.drain))
         }
         inbox.finish()
+    }
+
+    /// Looks at all sinks at once, and logs which of them are in trouble.
+    private func look() async -> [SinkStatus] {
+        await withTaskGroup(of: (Int, SinkStatus).self) { group in
+            for (place, station) in stations.enumerated() {
+                group.addTask {
+                    let found = await station.look()
+                    if case .trouble(let trouble) = found { log(.sinkParked(station.name, trouble)) }
+                    return (place, SinkStatus(station.name, found))
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }.sorted { $0.0 < $1.0 }.map(\.1)
+        }
     }
 
     /// Reports calls to sinks that don't return; runs until it is cancelled.

@@ -137,7 +137,7 @@ final class SinkStation: Sendable {
             return true
         }
         guard isCurrent else { return Self.superseded }
-        return await beginNow(session, late)
+        return await check(session, late)
     }
 
     /// Makes the sink serve a new session, and begins the session here before any work is leased to it. A sink that does
@@ -154,15 +154,20 @@ final class SinkStation: Sendable {
         late: @escaping @Sendable (ProbeResult) -> Void = { _ in }
     ) async -> ProbeResult {
         state.withLock { $0 = State(session: session, mark: mark) }
-        return await beginNow(session, late)
+        return await check(session, late)
     }
+
+    /// Looks at the sink before the worker's first session. A sink that does not answer soon counts as in trouble: the other sinks, and what the worker
+    /// has to say, do not wait for it (I19).
+    func look() async -> ProbeResult { await check(nil) }
 
     /// The result for a session that is not the newest.
     private static let superseded = ProbeResult.trouble(
         SinkTrouble(kind: .storage, detail: "a new session has yet to begin here"))
 
-    private func beginNow(
-        _ session: SinkSession, _ late: @escaping @Sendable (ProbeResult) -> Void
+    /// Checks the sink, which serves this session or none, and waits for the result for as long as `patience`.
+    private func check(
+        _ session: SinkSession?, _ late: @escaping @Sendable (ProbeResult) -> Void = { _ in }
     ) async -> ProbeResult {
         let (results, answer) = AsyncStream.makeStream(of: ProbeResult.self)
         let refusal = pool.submit { [self] in

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import Logging
 import MusterAPI
 import MusterCore
@@ -107,5 +108,70 @@ import Testing
         #expect(heard.withLock { $0.mostAtOnce } == 1)
         #expect(heard.withLock { $0.usedBytes } == mebibyte)
         #expect(!FileManager.default.fileExists(atPath: ownDirectory), "a session that ends leaves nothing to revoke")
+    }
+
+    /// What a coordinator hears of a worker with a sink that hangs from the start.
+    private struct HangTale {
+        var isOver = false
+        var openings: [SessionRequest] = []
+        var additions: [SessionSinkRequest] = []
+    }
+
+    /// A sink that hangs while the worker starts delays neither the session nor the other sinks, and joins when it answers (I19).
+    @Test func aSinkThatHangsAtTheStartDelaysNothingElse() async throws {
+        let tale = Mutex(HangTale())
+        let client = MusterClient(servers: ["http://127.0.0.1:1"], token: nil) { request in
+            guard case .bytes(let body) = request.body else { throw CancellationError() }
+            func document<Value: Decodable>(_ type: Value.Type) throws -> Value {
+                try JSONDecoder().decode(type, from: Data(body))
+            }
+            let answer: any Encodable
+            if request.url.hasSuffix("/sync") {
+                var sync = SyncResponse(ttlMilliseconds: 30_000)
+                // A sink of the opening is not added.
+                sync.drain = tale.withLock { tale in
+                    !tale.additions.isEmpty || tale.openings.contains { $0.marks?["slow"] != nil }
+                }
+                answer = sync
+            } else if request.url.hasSuffix("/sinks") {
+                let addition = try document(SessionSinkRequest.self)
+                tale.withLock { $0.additions.append(addition) }
+                answer = SessionSinkDocument(mark: addition.mark)
+            } else {
+                let opening = try document(SessionRequest.self)
+                tale.withLock { tale in
+                    tale.openings.append(opening)
+                    tale.isOver = true
+                }
+                answer = SessionDocument(
+                    id: SessionID(1), ttlMilliseconds: 30_000, installation: ScratchSink.installation,
+                    marks: opening.marks)
+            }
+            return APIResponse(status: 200, body: Array(try JSONEncoder().encode(answer)))
+        }
+        // If the session waits for the sink, the sink comes back by itself, so that the test ends.
+        let patience = MonotonicClock.now() + Duration.seconds(30).wholeNanoseconds
+        let hanging = FaultyKernel { (_, _) throws(SystemError) in
+            while !tale.withLock({ $0.isOver }), MonotonicClock.now() < patience { usleep(1_000) }
+        }
+        let directories = [try TemporaryDirectory(), try TemporaryDirectory()]
+        let sinks = zip(["slow", "quick"], directories).map { SinkConfiguration(name: $0, path: $1.path.string) }
+        let gate = TrustGate(clock: MonotonicClock.now)
+        let stations = [
+            try SinkStation(sinks[0], gate: gate, on: hanging), try SinkStation(sinks[1], gate: gate),
+        ]
+        let (loops, checker) = (try LoopSet(count: 1, slots: 1), try SinkChecker())
+        await WorkerEngine(
+            configuration: WorkerConfiguration(servers: [], name: "w", sinks: sinks, slots: 1, version: "0"),
+            client: client, gate: gate, loops: loops, stations: stations, checker: checker,
+            logger: Logger(label: "test")
+        ).run()
+        await checker.shutdown()
+        await loops.shutdown()
+        for station in stations { await station.shutdown() }
+        let (openings, additions) = tale.withLock { ($0.openings, $0.additions) }
+        #expect(openings.count == 1 && openings.first?.sinks == ["slow", "quick"])
+        #expect(openings.first?.marks.map { $0.keys.sorted() } == ["quick"])
+        #expect(additions.map(\.name) == ["slow"])
     }
 }
