@@ -11,7 +11,8 @@ import Testing
 
     /// Situations that a run must produce, since otherwise it proves nothing about them.
     private static let rareSituations = [
-        "a stale report was refused", "a chunk was resumed", "a running chunk was split",
+        "a stale report was refused", "a stale report met a newer lease", "a chunk was resumed",
+        "a running chunk was split",
         "the outcome of a commit was unknown", "a fenced file was put in place", "a content version changed",
         "a session expired", "an answer with leases was lost", "a worker was killed", "power was lost",
         "a late write reached no file", "the file of a lost lease was taken",

@@ -11,8 +11,11 @@ extension SimulatedDatabase.State {
     ) -> (lease: GrantedLease, session: SessionID)? {
         var (session, held) = (reporter, name)
         let newest = newest[name.chunk] ?? name.epoch
-        if sabotage == .epochs, newest > name.epoch, let lease = granted[LeaseName(chunk: name.chunk, epoch: newest)] {
-            (session, held) = (lease.session, lease.name)
+        if newest > name.epoch, let lease = granted[LeaseName(chunk: name.chunk, epoch: newest)],
+            isHeld(lease.name, by: lease.session)
+        {
+            count("a stale report met a newer lease")
+            if sabotage == .epochs { (session, held) = (lease.session, lease.name) }
         }
         guard let lease = granted[held], isHeld(held, by: session) else {
             count("a stale report was refused")

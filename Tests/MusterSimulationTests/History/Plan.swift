@@ -112,12 +112,12 @@ struct Plan {
                 guard number(in: 0...1) == 0 else { continue }
                 faults.append(Fault(at: at + number(in: 100...8_000), kind: verb()))
             }
-            // Leases are taken away and granted anew before their holders hear of it: reports under old epochs meet new leases.
-            for _ in 0..<number(in: 0...3) {
-                let (at, group) = (number(in: 0...20_000), number(in: 0...1) == 0 ? "g1" : "g2")
-                let keys = tasks.filter { $0.group == group }.map(\.key)
-                faults.append(Fault(at: at, kind: .verb(.pause, group, keys)))
-                faults.append(Fault(at: at + number(in: 1...300), kind: .verb(.resume, group, keys)))
+            // Leases are taken away and granted anew before their holders hear of it: reports under old epochs meet new leases. This happens soon after a
+            // file was added, while it is being fetched.
+            for (task, added) in adds where number(in: 0...2) == 0 {
+                let at = added + number(in: 20...400)
+                faults.append(Fault(at: at, kind: .verb(.pause, task.group, [task.key])))
+                faults.append(Fault(at: at + number(in: 1...40), kind: .verb(.resume, task.group, [task.key])))
             }
             // What a worker writes when it wakes up differs from what others have written since.
             for index in 0..<8 where number(in: 0...1) == 0 {
@@ -129,6 +129,11 @@ struct Plan {
                 faults.append(Fault(at: number(in: 0...Self.faultTime), kind: kind))
             }
         }
+    }
+
+    /// The tasks of the installation, and when they are added.
+    private var adds: [(task: Task, at: Int64)] {
+        faults.compactMap { fault in if case .add(let index) = fault.kind { (tasks[index], fault.at) } else { nil } }
     }
 
     private mutating func worker() -> Int { Int(number(in: 0...Int64(Self.workers) - 1)) }
