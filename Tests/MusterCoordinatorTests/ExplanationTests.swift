@@ -205,7 +205,7 @@ struct ExplanationTests {
                 == "The origin https://a.example:443 has the one connection that it may have now: it refused others with 404 6 s ago; "
                 + "one more is tried every 10 s.")
         facts.situation.origins[0].limit = .init(status: nil, seconds: 6)
-        #expect(Explanation(facts: facts).document.summary.contains("it refused others 6 s ago"))
+        #expect(Explanation(facts: facts).document.summary.contains("it ended connections of others 6 s ago"))
     }
 
     @Test func theSameFileThatAnotherTaskFetchesIsAReason() {

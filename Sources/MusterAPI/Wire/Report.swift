@@ -74,6 +74,9 @@ public struct Report: Hashable, Sendable, Codable {
         /// For such a refusal, whether the origin serves nothing to the worker: everything requested at the same time was refused as well,
         /// and no bytes came lately.
         public var unserved: Bool?
+        /// For a connection that ended, how many requests the worker has seen the origin serve at once within the last ten seconds: the connection was not
+        /// one too many among that many (row 24).
+        public var servedAtOnce: Int?
 
         /// A failure.
         public init(kind: FailureKind, detail: String, retryAfter: Int64? = nil, source: Int32? = nil) {

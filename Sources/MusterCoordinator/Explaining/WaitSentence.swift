@@ -132,7 +132,8 @@ enum WaitSentence {
 
     /// Why an origin may have fewer connections now than its cap says.
     static func limit(_ limit: OriginRecord.Limit) -> String {
-        "it refused others\(limit.status.map { " with \($0)" } ?? "") \(limit.seconds) s ago; one more is tried every 10 s"
+        let how = limit.status.map { "refused others with \($0)" } ?? "ended connections of others"
+        return "it \(how) \(limit.seconds) s ago; one more is tried every 10 s"
     }
 
     /// What is done about an origin that asked for a pause.

@@ -155,7 +155,7 @@ extension Problem {
         case .groupInUse(let name, let other):
             self.init(
                 .conflict,
-                "the group \"\(other)\" waits for \"\(name)\"; change that first: muster limit \(ShellWord(other)) --after none"
+                "the group \"\(other)\" waits for \"\(name)\"; remove it first, or change that: muster limit \(ShellWord(other)) --after none"
             )
         case .keyReused:
             self.init(.conflict, "the Idempotency-Key was another request's; each has one of its own")

@@ -167,6 +167,7 @@ extension ReportBatch.Entry {
                 address: ReportedText.address($0.address), isUnreached: $0.unreached == true,
                 isUnanswered: $0.unanswered == true, isElsewhere: $0.elsewhere == true, isLimit: $0.isLimit,
                 isUnserved: $0.unserved == true,
+                servedAtOnce: Int32(clamping: max(0, $0.servedAtOnce ?? 0)),
                 random: random)
         }
     }

@@ -151,6 +151,8 @@ public enum LeaseReport {
         public let isLimit: Bool?
         /// Whether the origin serves the worker nothing.
         public let isUnserved: Bool
+        /// How many requests the worker has seen the origin serve at once lately; 0 if that is not known.
+        public let servedAtOnce: Int32
         /// A random number within `0..<1` for the jitter of the backoff.
         public let random: Double
 
@@ -159,7 +161,7 @@ public enum LeaseReport {
             progress: Progress, kind: FailureKind, detail: String, source: Int32? = nil, retryAfter: Int64? = nil,
             status: Int32? = nil, requestID: String? = nil, address: String? = nil, isUnreached: Bool = false,
             isUnanswered: Bool = false, isElsewhere: Bool = false, isLimit: Bool? = nil, isUnserved: Bool = false,
-            random: Double = 0
+            servedAtOnce: Int32 = 0, random: Double = 0
         ) {
             self.progress = progress
             self.kind = kind
@@ -174,6 +176,7 @@ public enum LeaseReport {
             self.isElsewhere = isElsewhere
             self.isLimit = isLimit
             self.isUnserved = isUnserved
+            self.servedAtOnce = servedAtOnce
             self.random = random
         }
 

@@ -18,7 +18,7 @@ extension Store {
                     \(reports.map(\.address)), \(reports.map(\.limitSignal.rawValue)), \(reports.map(\.limitSeconds)),
                     \(reports.map(\.isExpiry)), \(reports.map(\.random)), \(limits.map(\.attempts)),
                     \(reports.map { $0.isUnreached ? policy.unreachedAttempts : nil }), \(reports.map(\.isUnanswered)),
-                    \(reports.map(\.isElsewhere)), \(limits.map(\.backoff.milliseconds)))
+                    \(reports.map(\.isElsewhere)), \(reports.map(\.servedAtOnce)), \(limits.map(\.backoff.milliseconds)))
                     AS u))::text
             """, waking: [.work, .events])
     }

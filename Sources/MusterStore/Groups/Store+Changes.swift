@@ -97,7 +97,7 @@ extension Store {
         try await query(
             """
             SELECT d.name FROM group_prerequisites r JOIN groups d ON d.id = r.group_id
-            WHERE r.prerequisite_id = \(group) AND r.satisfied_at IS NULL AND d.state IN ('open', 'sealed') ORDER BY d.name LIMIT 1
+            WHERE r.prerequisite_id = \(group) AND r.satisfied_at IS NULL ORDER BY d.name LIMIT 1
             """
         ).first?.decode("name")
     }

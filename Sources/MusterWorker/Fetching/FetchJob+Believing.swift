@@ -7,6 +7,8 @@ import MusterSystem
 struct Arrival: Sendable {
     /// The request that brought it.
     var request: TransferRequest?
+    /// The same request, as the origin's other requests see it.
+    var visit: OriginConduct.Visit?
     /// How its answer looks.
     var look: Appearance?
     /// Whether other requests were under way at the origin meanwhile.

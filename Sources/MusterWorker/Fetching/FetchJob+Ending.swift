@@ -99,6 +99,7 @@ extension FetchJob {
         failure.source = source.ordinal
         failure.isLimit = plan.turns.isLimit
         failure.unserved = plan.arrival.isUnserved ? true : nil
+        if failure.kind == .network { failure.servedAtOnce = context.conduct.servedAtOnce(origin) }
         // Not for a body that broke off: the texts of such failures are compared word for word.
         if let there = plan.answer?.redirectedTo, there != origin, failure.status ?? 0 >= 300 {
             failure.elsewhere = true

@@ -94,6 +94,7 @@ struct FetchJob: Sendable {
                         .badRange, "the body ends with its connection, and is another one each time", nil, plan, writer)
                 }
             case .complete:
+                if let visit = plan.arrival.visit { context.conduct.served(visit, of: origin) }
                 if plan.doubtsEnd { continue }
                 if let ending = await finish(&plan, writer, settings, budgets) { return ending }
             case .examine(let digests, let lastModified):
@@ -155,7 +156,7 @@ struct FetchJob: Sendable {
         let isShared = context.conduct.isBusy(origin)
         let asked = plan
         plan = ending.plan
-        (plan.arrival.request, plan.arrival.isShared) = (request, wasShared)
+        (plan.arrival.request, plan.arrival.visit, plan.arrival.isShared) = (request, visit, wasShared)
         plan.answer = OriginAnswer(ending.head, ending.outcome)
         // An origin that breaks off while other files come from it is up. An origin that accepts no connection may have gone down a moment ago.
         if isShared, ending.outcome.isBrokenOff { plan.answer?.wasUnanswered = false }

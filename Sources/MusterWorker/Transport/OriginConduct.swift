@@ -21,6 +21,8 @@ final class OriginConduct: Sendable {
         fileprivate let number: Int
         /// Whether other requests were under way when it was made.
         fileprivate let isShared: Bool
+        /// When it was made.
+        let begin: Int64
     }
 
     /// The requests that are under way at an origin.
@@ -62,6 +64,8 @@ final class OriginConduct: Sendable {
         var lingering = Remembered<Void>()
         /// Origins that were seen to send a file from the position that they are told.
         var positioned = Remembered<Void>()
+        /// What origins have served lately.
+        var served = Remembered<ServedAtOnce>()
         /// Origins that were silent lately, whatever they were asked for.
         var silent = Remembered<Void>()
 
@@ -105,7 +109,7 @@ final class OriginConduct: Sendable {
                 defer { asking.count += 1 }
                 asking.unanswered[number] = moment
                 asking.last = number
-                return Visit(number: number, isShared: asking.count > 0)
+                return Visit(number: number, isShared: asking.count > 0, begin: moment)
             }(&asking[origin, default: Asking()])
         }
     }

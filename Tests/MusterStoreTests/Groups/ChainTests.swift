@@ -157,11 +157,16 @@ import Testing
             await #expect(throws: Store.Refusal.groupInUse("a", by: "b")) {
                 try await fixture.store.remove("a", keys: nil, deletingFiles: false)
             }
-            // A cancelled group waits no longer.
+            // A cancelled group waits for it as soon as it is reopened.
             #expect(try await fixture.store.apply(.cancel, to: "b", keys: nil).state == .cancelled)
+            await #expect(throws: Store.Refusal.groupInUse("a", by: "b")) {
+                try await fixture.store.remove("a", keys: nil, deletingFiles: false)
+            }
+            #expect(try await fixture.store.reopen("b").isHeld)
+            _ = try await fixture.store.change("b", Self.after())
             try await fixture.store.remove("a", keys: nil, deletingFiles: false)
             _ = try await fixture.store.sweepGroups()
-            #expect(try await fixture.store.reopen("b").isHeld == false)
+            #expect(try await fixture.store.group("b").isHeld == false)
             try await fixture.check()
         }
     }

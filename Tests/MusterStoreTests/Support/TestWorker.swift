@@ -108,14 +108,14 @@ struct TestWorker: Sendable {
     func fail(
         _ lease: GrantedLease, _ kind: FailureKind, at offset: Int64? = nil, source: Int32? = nil,
         retryAfter: Int64? = nil, status: Int32? = nil, isUnreached: Bool = false, isUnanswered: Bool = false,
-        random: Double = 0.5, detail: String = "because"
+        servedAtOnce: Int32 = 0, random: Double = 0.5, detail: String = "because"
     ) async throws {
         try await store.report(
             failed: [
                 .init(
                     progress: progressReport(lease, offset ?? lease.start, 7), kind: kind, detail: detail,
                     source: source, retryAfter: retryAfter, status: status, isUnreached: isUnreached,
-                    isUnanswered: isUnanswered, random: random)
+                    isUnanswered: isUnanswered, servedAtOnce: servedAtOnce, random: random)
             ])
     }
 

@@ -293,6 +293,7 @@ CREATE TYPE failure AS (
     unreached_attempts integer,                              -- the same if no peer was reached and the origin has not served lately; NULL: one was reached
     is_unanswered boolean,                                   -- whether the connection ended before an answer, while its worker fetched nothing else there
     is_elsewhere boolean,                                    -- whether another origin answered, to which redirects led
+    served       integer,                                    -- how many requests its worker has seen the origin serve at once lately
     maximum_ms   bigint,                                     -- the longest backoff
     policy       policy,                                     -- the coordinator's limits
     sources      integer                                     -- number of sources that the chunk's tries go round

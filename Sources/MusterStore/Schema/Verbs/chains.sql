@@ -120,14 +120,12 @@ BEGIN
 END
 $$;
 
--- Makes sure that no group waits for a group that is to be removed. A group that has seen it end, or has ended itself, no longer waits for it. If
--- another group still waits, the removal fails with the name of the foreign key that enforces this.
+-- Makes sure that no group waits for a group that is to be removed. A group that has seen it end no longer waits for it; a group that has ended itself
+-- does, since it may be retried or reopened. If another group still waits, the removal fails with the name of the foreign key that enforces this.
 CREATE FUNCTION leave_chains(p_group bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM group_prerequisites r USING groups d
-    WHERE r.prerequisite_id = p_group AND d.id = r.group_id
-        AND (r.satisfied_at IS NOT NULL OR d.state NOT IN ('open', 'sealed'));
+    DELETE FROM group_prerequisites r WHERE r.prerequisite_id = p_group AND r.satisfied_at IS NOT NULL;
     IF EXISTS (SELECT 1 FROM group_prerequisites r WHERE r.prerequisite_id = p_group) THEN
         RAISE foreign_key_violation USING CONSTRAINT = 'group_prerequisites_in_use',
             MESSAGE = 'other groups still wait for the group';

@@ -81,16 +81,17 @@ LANGUAGE sql STABLE AS $$
     SELECT o.learned + (power(2, least(20, greatest(0, floor(extract(epoch FROM statement_timestamp() - o.learned_at) / 5) - 1))) - 1)::integer
 $$;
 
--- Halves the lanes that an origin may have, though not below those that bring bytes beside the refused one, nor below `lanes_for_others`. Returns
--- whether it has fewer now. The caller has locked the origin.
+-- Halves the lanes that an origin may have, though not below those that bring bytes beside the refused one, nor below those that it was seen to serve
+-- at once, nor below `lanes_for_others`. Returns whether it has fewer now: it has more if it was seen to serve more. The caller has locked the origin.
 CREATE FUNCTION reduce_allowance(o origins, l leases, f failure) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     v_allowed integer := allowed_connections(o, (f.policy).origin_cap);
-    v_learned integer := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)), lanes_for_others(o, l, f));
+    v_learned integer := greatest(1, v_allowed / 2, least(v_allowed, served_beside(l)),
+        least(coalesce(o.max_connections, (f.policy).origin_cap), coalesce(f.served, 0)), lanes_for_others(o, l, f));
 BEGIN
     UPDATE origins
-    SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = f.status,
+    SET learned = v_learned, learned_at = clock_timestamp(), limited_at = clock_timestamp(), limited_with = CASE WHEN f.kind <> 'network' THEN f.status END,
         limited_epoch = (SELECT last_value FROM lease_epochs)
     WHERE id = o.id;
     -- Leases that wait in the only lane request nothing meanwhile.
