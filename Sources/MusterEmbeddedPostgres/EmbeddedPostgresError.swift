@@ -200,7 +200,7 @@ extension EmbeddedPostgresError: CustomStringConvertible {
         case .dataReplaced(let dataDirectory):
             """
             the private database in \(dataDirectory) was removed or replaced while it was used, and what it knew is not there any more
-              Files that are finished are safe. Bring it back, if it was moved, and run the same command again, which goes on with what stands there
+              Nothing was done to finished files. Bring it back, if it was moved, and run the same command again, which goes on with what stands there
             """
         case .predecessorRunning(_, let log):
             "\(brief); then run the same command again. The end of its log:\n\(log)"

@@ -56,7 +56,8 @@ enum ServerHint {
         let own = servers[0] == ClientOptions.defaultServer ? "muster up" : "muster up \(listen)"
         let which = installation.hasData ? "the one whose data is" : "a new and empty one"
         return "start \(which) on this machine with: \(own)\n"
-            + "  or start one again that has a database of its own: muster serve --database URL \(listen)"
+            + "  or start one again whose data is elsewhere: \(own) --data DIR\n"
+            + "  or one that has a database of its own: muster serve --database URL \(listen)"
     }
 
     /// The text with the coordinators in its commands, since without `--server` these would ask other coordinators.

@@ -16,29 +16,33 @@ struct Silence: Sendable {
     let since: Timestamp
     private let now: Timestamp
     private let patience: Duration
+    /// Whether something is being fetched now, and no note says what the group waits for.
+    private let isFetching: Bool
 
     /// The most files that are named.
     private static let named = 2
 
-    /// The silence now; `nil` when nothing is being fetched, or a note of the group says what it waits for.
+    /// The silence now; `nil` when nothing has been requested since the last byte came. It lasts on between two tries of a file.
     ///
     /// - Parameters:
     ///   - earlier: the result of the previous check.
     ///   - ownsWorkers: whether the workers are those of `get`, which report every second. Workers of a fleet report every three seconds,
     ///     and only bytes that are on the disk.
     init?(_ group: GroupDocument, after earlier: Silence?, ownsWorkers: Bool, now: Timestamp) {
-        guard group.tasks.active > 0, group.tasks.finalizing == 0, group.notes.isEmpty else { return nil }
+        isFetching = group.tasks.active > 0 && group.tasks.finalizing == 0 && group.notes.isEmpty
         mark = Mark(
             bytes: group.bytes.done, succeeded: group.tasks.succeeded, failed: group.tasks.failed,
             generation: group.generation)
         self.now = now
         patience = .seconds(ownsWorkers ? 4 : 8)
         let last = mark
-        since = earlier.flatMap { $0.mark == last ? $0.since : nil } ?? now
+        let begin = earlier.flatMap { $0.mark == last ? $0.since : nil }
+        guard isFetching || begin != nil else { return nil }
+        since = begin ?? now
     }
 
-    /// Whether it has lasted long enough to be reported.
-    var isLong: Bool { now.since(since) >= patience }
+    /// Whether it has lasted long enough to be reported, and still lasts.
+    var isLong: Bool { isFetching && now.since(since) >= patience }
 
     /// A note that names the silent files, with the moment as in JSON; `nil` unless `isLong`.
     func note(of group: GroupDocument, _ client: MusterClient) async throws -> String? {

@@ -49,7 +49,7 @@ public struct SourceURL: Hashable, Sendable, CustomStringConvertible {
                 "the scheme \"\(scheme)\" is not supported; use http, https, ftp, ftps or sftp"
             case .credentials:
                 "user and password in a URL would be shown; give them as \"credentials\" of the fetch options"
-            case .directory: "it names a directory; a file of a server is named, as in sftp://example.org/a/file"
+            case .directory: "it names a directory of the server; name a file, as in ftp://example.org/a/file"
             }
         }
     }

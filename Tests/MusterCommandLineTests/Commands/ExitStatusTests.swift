@@ -152,13 +152,14 @@ struct ExitStatusTests {
     @Test func aNewInstallationIsCalledNewWhereUpHasNeverRun() {
         let refused = Unreachable("connection refused", isRefused: true)
         let serve = "muster serve --database URL --listen 127.0.0.1"
-        let again = "  or start one again that has a database of its own: \(serve)"
+        let again = "  or one that has a database of its own: \(serve)"
+        let elsewhere = "  or start one again whose data is elsewhere: muster up"
         let message = ServerHint.text(refused, servers: ["http://127.0.0.1:7301"], .init())
         let new = "start a new and empty one on this machine with: muster up"
-        #expect(message == "\(new) --listen 127.0.0.1:7301\n\(again):7301")
+        #expect(message == "\(new) --listen 127.0.0.1:7301\n\(elsewhere) --listen 127.0.0.1:7301 --data DIR\n\(again):7301")
         // A coordinator of a database may have stopped at the default address, too.
         let usual = ServerHint.text(refused, servers: [ClientOptions.defaultServer], .init())
-        #expect(usual == "\(new)\n\(again):7300")
+        #expect(usual == "\(new)\n\(elsewhere) --data DIR\n\(again):7300")
     }
 
     @Test func noStartIsAdvisedForARemoteServerOrATakenAddress() {

@@ -142,6 +142,11 @@ struct ProgressTests {
         #expect(Silence(group, after: later, ownsWorkers: false, now: moment(9))?.isLong == false, "something has come")
         group.notes = ["no live worker"]
         #expect(Silence(group, after: later, ownsWorkers: false, now: moment(12)) == nil, "it says what it waits for")
+        group.bytes.done -= 1
+        let between = Silence(group, after: later, ownsWorkers: false, now: moment(12))
+        group.notes = []
+        let again = Silence(group, after: between, ownsWorkers: false, now: moment(13))
+        #expect(between?.isLong == false && again?.isLong == true && again?.since == moment(0), "the next try is as silent")
     }
 
     @Test func aTroubleIsToldOnceInPlainLines() {
