@@ -156,7 +156,8 @@ struct ExitStatusTests {
         let elsewhere = "  or start one again whose data is elsewhere: muster up"
         let message = ServerHint.text(refused, servers: ["http://127.0.0.1:7301"], .init())
         let new = "start a new and empty one on this machine with: muster up"
-        #expect(message == "\(new) --listen 127.0.0.1:7301\n\(elsewhere) --listen 127.0.0.1:7301 --data DIR\n\(again):7301")
+        #expect(
+            message == "\(new) --listen 127.0.0.1:7301\n\(elsewhere) --listen 127.0.0.1:7301 --data DIR\n\(again):7301")
         // A coordinator of a database may have stopped at the default address, too.
         let usual = ServerHint.text(refused, servers: [ClientOptions.defaultServer], .init())
         #expect(usual == "\(new)\n\(elsewhere) --data DIR\n\(again):7300")

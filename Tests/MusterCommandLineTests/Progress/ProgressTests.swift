@@ -146,7 +146,8 @@ struct ProgressTests {
         let between = Silence(group, after: later, ownsWorkers: false, now: moment(12))
         group.notes = []
         let again = Silence(group, after: between, ownsWorkers: false, now: moment(13))
-        #expect(between?.isLong == false && again?.isLong == true && again?.since == moment(0), "the next try is as silent")
+        #expect(
+            between?.isLong == false && again?.isLong == true && again?.since == moment(0))
     }
 
     @Test func aTroubleIsToldOnceInPlainLines() {
