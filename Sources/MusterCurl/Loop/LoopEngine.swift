@@ -162,6 +162,7 @@ final class LoopEngine {
         }
         let outcome = transfer.close(end)
         multi.remove(transfer.easy)
+        transfer.connection = nil
         Unmanaged.passUnretained(transfer).release()
         transfer.handler.finished(outcome)
         if !transfer.closesIdle, transfer.fileScheme == nil { idle.end(transfer.request) }
@@ -188,6 +189,7 @@ final class LoopEngine {
     /// Repeats the request on a new connection; the connection that libcurl had chosen is closed.
     private func askOnNewConnection(_ transfer: Transfer, since reason: UnfitConnection) {
         multi.remove(transfer.easy)
+        transfer.connection = nil
         idle.end(transfer.request)
         var request = transfer.request
         request.isAlone = true

@@ -7,6 +7,8 @@ enum UnfitConnection: String {
     case surplus = "more came on the connection than was asked for"
     /// HTTP/1.1 was spoken on it, which the origin refuses (row 23).
     case http1 = "the connection speaks HTTP/1.1"
+    /// Another request is under way on it, and it is not known to speak HTTP/2.
+    case busy = "another request is under way on the connection"
 }
 
 /// The sockets of a loop's connections, so that a connection can be checked before it is reused. libcurl 7.88 sends a
@@ -27,6 +29,10 @@ final class OpenSockets {
     private var byConnection: [Connection: curl_socket_t] = [:]
     /// The sockets on which HTTP/1.1 was asked for.
     private var http1: Set<curl_socket_t> = []
+    /// The sockets on which HTTP/2 was spoken.
+    private var http2: Set<curl_socket_t> = []
+    /// The transfers whose requests went out on a connection and are not over.
+    private var users: [curl_socket_t: Set<TransferID>] = [:]
 
     /// A socket was opened for libcurl.
     func opened(_ socket: curl_socket_t) {
@@ -37,6 +43,8 @@ final class OpenSockets {
     func close(_ socket: curl_socket_t) -> Int32 {
         sockets.remove(socket)
         http1.remove(socket)
+        http2.remove(socket)
+        users[socket] = nil
         if let known = byConnection.first(where: { $0.value == socket }) { byConnection[known.key] = nil }
         return Glibc.close(socket)
     }
@@ -58,6 +66,31 @@ final class OpenSockets {
 
     /// Whether a request in HTTP/1.1 went out on a connection.
     func spokeHTTP1(on connection: Connection) -> Bool { socket(of: connection).map(http1.contains) == true }
+
+    /// Notes that an answer in HTTP/2 came on a connection: it carries several requests at once.
+    func noteHTTP2(on connection: Connection) {
+        if let socket = socket(of: connection) { http2.insert(socket) }
+    }
+
+    /// Whether another transfer's request is under way on a connection that carries one at a time, as far as is known. As soon as one connection to an
+    /// origin has spoken HTTP/2, libcurl 7.88 sends requests on any other one, also if that speaks HTTP/1.1 and waits for an answer: two transfers
+    /// would then share out the bytes of one answer.
+    func isBusy(_ connection: Connection, besides transfer: TransferID) -> Bool {
+        guard let socket = socket(of: connection), !http2.contains(socket), let users = users[socket] else { return false }
+        return users.contains { $0 != transfer }
+    }
+
+    /// Notes that the request of a transfer goes out on a connection.
+    func begin(_ transfer: TransferID, on connection: Connection) {
+        if let socket = socket(of: connection) { users[socket, default: []].insert(transfer) }
+    }
+
+    /// Notes that the request of a transfer is over.
+    func end(_ transfer: TransferID, on connection: Connection) {
+        guard let socket = byConnection[connection] else { return }
+        users[socket]?.remove(transfer)
+        if users[socket]?.isEmpty == true { users[socket] = nil }
+    }
 
     private func socket(of connection: Connection) -> curl_socket_t? {
         if let known = byConnection[connection] { return known }

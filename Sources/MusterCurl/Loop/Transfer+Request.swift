@@ -37,11 +37,13 @@ extension Transfer {
             return false
         }
         // Noted once for each connection, and only where a version is chosen in the handshake.
-        if openedSockets > 0, request.httpVersion == .http1, easy.string(CURLINFO_SCHEME).lowercased() == "https" {
+        if openedSockets > 0, request.httpVersion == .http1, isOverTLS {
             sockets.noteHTTP1(on: connection)
         }
         keepSecretsAtHome()
         if openedSockets > 0 { hasOpenedConnection = true }
+        self.connection = connection
+        sockets.begin(id, on: connection)
         // Sockets that are opened from here on are the data connections of ftp.
         refusedAddress = nil
         socketError = nil
@@ -50,12 +52,20 @@ extension Transfer {
         return true
     }
 
+    private var isOverTLS: Bool { easy.string(CURLINFO_SCHEME).lowercased() == "https" }
+
+    /// Notes that an answer in HTTP/2 has come.
+    func noteVersion() {
+        if collector.version == .http2, let connection { sockets.noteHTTP2(on: connection) }
+    }
+
     /// Why the request must not go out on a connection that was used before; `nil` if it may.
     private func unfitness(of connection: OpenSockets.Connection) -> UnfitConnection? {
-        switch request.httpVersion {
+        if request.httpVersion != .http1, sockets.isBusy(connection, besides: id), isOverTLS { return .busy }
+        return switch request.httpVersion {
         case .http1: sockets.hasUnread(on: connection) ? .surplus : nil
         // A peer that speaks HTTP/2 may say something at any time.
-        case .http2OverTLS where easy.string(CURLINFO_SCHEME).lowercased() == "http":
+        case .http2OverTLS where !isOverTLS:
             sockets.hasUnread(on: connection) ? .surplus : nil
         // After a redirect something was sent already.
         case .http2AfterRefusal: lastHopWasTLS == nil && sockets.spokeHTTP1(on: connection) ? .http1 : nil

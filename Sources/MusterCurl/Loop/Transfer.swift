@@ -76,6 +76,10 @@ final class Transfer {
     let closesIdle: Bool
     /// The connection that it was given to close.
     var closedConnection: OpenSockets.Connection?
+    /// The connection on which its request went out.
+    var connection: OpenSockets.Connection? {
+        didSet { if let oldValue { sockets.end(id, on: oldValue) } }
+    }
     /// Whether the request was first meant for a reused connection on which the peer had sent surplus bytes (row 28).
     let followsSurplus: Bool
     /// Why the connection that libcurl chose is not used: nothing was sent, and the request is repeated on a new one.
@@ -212,6 +216,7 @@ extension Transfer {
 
     /// Shows the head to the handler; false if the transfer is to end.
     func receiveFinalHead() -> Bool {
+        noteVersion()
         framing = collector.framing(isHead: request.method == "HEAD")
         switch show(status: collector.status, version: collector.version, headers: collector.headers) {
         case .accept(let limit, let lowSpeed):
