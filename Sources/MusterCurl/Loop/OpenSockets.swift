@@ -76,7 +76,9 @@ final class OpenSockets {
     /// origin has spoken HTTP/2, libcurl 7.88 sends requests on any other one, also if that speaks HTTP/1.1 and waits for an answer: two transfers
     /// would then share out the bytes of one answer.
     func isBusy(_ connection: Connection, besides transfer: TransferID) -> Bool {
-        guard let socket = socket(of: connection), !http2.contains(socket), let users = users[socket] else { return false }
+        guard let socket = socket(of: connection), !http2.contains(socket), let users = users[socket] else {
+            return false
+        }
         return users.contains { $0 != transfer }
     }
 

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import MusterCurl
 import Testing
@@ -118,6 +119,45 @@ struct HTTP2Tests {
         let (outcome, record) = try await fetch(Self.answering(Self.head + Self.piece, closes: true))
         #expect(["stream reset", "connection reset", "truncated"].contains(outcome.error?.kind), "\(outcome)")
         #expect(record.body == Array("some".utf8))
+    }
+
+    /// A balancer whose nodes speak different versions: two requests never share a connection of HTTP/1.1, so that no body has bytes of another one.
+    @Test(.enabled(if: Nginx.path != nil && Nginx.openssl != nil))
+    func bodiesDoNotMixWhereConnectionsSpeakDifferentVersions() async throws {
+        let nodes = [try Nginx(tls: true), try Nginx(tls: true, speaksHTTP2: false)]
+        defer { for node in nodes { node.stop() } }
+        let sizes = (0..<48).map { $0 % 2 == 0 ? 100_000 : 2_000_000 }
+        for node in nodes {
+            for (number, size) in sizes.enumerated() { try node.write(patternBytes(size + number), to: "f\(number)") }
+        }
+        let authorities = nodes[0].directory + "/both.pem"
+        let certificates = try nodes.map { try Data(contentsOf: URL(filePath: $0.certificate)) }
+        try (certificates[0] + certificates[1]).write(to: URL(filePath: authorities))
+        let ports = nodes.map(\.port)
+        try await withServer({ connection, number in connection.relay(toPort: ports[number % 2]) }) { loop, server in
+            var versions: Set<ResponseHead.Version> = []
+            for round in 0..<3 {
+                var waiting: [(number: Int, recorder: Recorder)] = []
+                for number in sizes.indices {
+                    var request = TransferRequest(url: "https://localhost:\(server.port)/f\(number)")
+                    request.httpVersion = number % 5 == 4 ? .http1 : .http2OverTLS
+                    request.caFile = authorities
+                    let recorder = Recorder()
+                    try loop.start(request, handler: recorder)
+                    waiting.append((number, recorder))
+                    if waiting.count == 8 || number == sizes.count - 1 {
+                        for (number, recorder) in waiting {
+                            let outcome = await recorder.outcome()
+                            #expect(outcome.end == .framed, "round \(round), f\(number): \(outcome)")
+                            #expect(isSame(recorder.record.body, patternBytes(sizes[number] + number)), "f\(number)")
+                            if let version = recorder.record.head?.version { versions.insert(version) }
+                        }
+                        waiting = []
+                    }
+                }
+            }
+            #expect(versions == [.http11, .http2])
+        }
     }
 
     @Test func peerThatSpeaksOnlyHTTP1FailsPriorKnowledge() async throws {

@@ -23,7 +23,11 @@ final class Nginx: Sendable {
     func url(_ path: String) -> String { "\(scheme)://localhost:\(port)\(path)" }
 
     /// `protocols` are words of the `listen` directive, `settings` stand in the `http` block, `locations` beside the usual ones.
-    init(tls: Bool = false, protocols: String = "", settings: String = "", locations: String = "") throws {
+    /// With TLS it speaks HTTP/2 unless `speaksHTTP2` is false.
+    init(
+        tls: Bool = false, speaksHTTP2: Bool = true, protocols: String = "", settings: String = "",
+        locations: String = ""
+    ) throws {
         guard let nginx = Self.path else { throw SystemFailure(call: "nginx", code: ENOENT) }
         temporary = try TemporaryFolder("nginx")
         let directory = temporary.path
@@ -31,7 +35,7 @@ final class Nginx: Sendable {
         let (listener, port) = try listeningSocket()
         defer { close(listener) }
         if tls { try makeCertificate(in: directory) }
-        let listen = "127.0.0.1:\(port) \(tls ? "ssl http2" : protocols)"
+        let listen = "127.0.0.1:\(port) \(tls ? speaksHTTP2 ? "ssl http2" : "ssl" : protocols)"
         let configuration = Self.configuration(directory, listen, tls: tls, settings, locations)
         try Data(configuration.utf8).write(to: URL(filePath: directory + "/nginx.conf"))
         self.port = port
