@@ -1,4 +1,5 @@
 import MusterCore
+import Synchronization
 
 /// The requests of an origin that were served lately, and how many of them it has served at once.
 struct ServedAtOnce: Sendable {
