@@ -140,12 +140,12 @@ struct HTTP2Tests {
                 var waiting: [(number: Int, recorder: Recorder)] = []
                 for number in sizes.indices {
                     var request = TransferRequest(url: "https://localhost:\(server.port)/f\(number)")
-                    request.httpVersion = number % 5 == 4 ? .http1 : .http2OverTLS
+                    request.httpVersion = number % 3 == 2 ? .http1 : .http2OverTLS
                     request.caFile = authorities
                     let recorder = Recorder()
                     try loop.start(request, handler: recorder)
                     waiting.append((number, recorder))
-                    if waiting.count == 8 || number == sizes.count - 1 {
+                    if waiting.count == 24 || number == sizes.count - 1 {
                         for (number, recorder) in waiting {
                             let outcome = await recorder.outcome()
                             #expect(outcome.end == .framed, "round \(round), f\(number): \(outcome)")
