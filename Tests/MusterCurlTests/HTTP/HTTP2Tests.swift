@@ -135,26 +135,25 @@ struct HTTP2Tests {
         try (certificates[0] + certificates[1]).write(to: URL(filePath: authorities))
         let ports = nodes.map(\.port)
         try await withServer({ connection, number in connection.relay(toPort: ports[number % 2]) }) { loop, server in
-            var versions: Set<ResponseHead.Version> = []
-            for round in 0..<3 {
-                var waiting: [(number: Int, recorder: Recorder)] = []
-                for number in sizes.indices {
-                    var request = TransferRequest(url: "https://localhost:\(server.port)/f\(number)")
-                    request.httpVersion = number % 3 == 2 ? .http1 : .http2OverTLS
-                    request.caFile = authorities
-                    let recorder = Recorder()
-                    try loop.start(request, handler: recorder)
-                    waiting.append((number, recorder))
-                    if waiting.count == 24 || number == sizes.count - 1 {
-                        for (number, recorder) in waiting {
-                            let outcome = await recorder.outcome()
-                            #expect(outcome.end == .framed, "round \(round), f\(number): \(outcome)")
-                            #expect(isSame(recorder.record.body, patternBytes(sizes[number] + number)), "f\(number)")
-                            if let version = recorder.record.head?.version { versions.insert(version) }
+            let versions = try await withThrowingTaskGroup(of: Set<ResponseHead.Version>.self) { group in
+                // Requests begin while others are under way.
+                for lane in 0..<12 {
+                    group.addTask {
+                        var versions: Set<ResponseHead.Version> = []
+                        for number in stride(from: lane, to: 10 * sizes.count, by: 12) {
+                            let file = number % sizes.count
+                            var request = TransferRequest(url: "https://localhost:\(server.port)/f\(file)")
+                            request.httpVersion = number % 3 == 2 ? .http1 : .http2OverTLS
+                            request.caFile = authorities
+                            let (outcome, record) = try await MusterCurlTests.fetch(loop, request)
+                            #expect(outcome.end == .framed, "f\(file): \(outcome)")
+                            #expect(isSame(record.body, patternBytes(sizes[file] + file)), "f\(file)")
+                            if let version = record.head?.version { versions.insert(version) }
                         }
-                        waiting = []
+                        return versions
                     }
                 }
+                return try await group.reduce(into: []) { $0.formUnion($1) }
             }
             #expect(versions == [.http11, .http2])
         }
