@@ -153,7 +153,7 @@ struct HTTP2Tests {
                         return versions
                     }
                 }
-                return try await group.reduce(into: []) { $0.formUnion($1) }
+                return try await group.reduce(into: Set<ResponseHead.Version>()) { $0.formUnion($1) }
             }
             #expect(versions == [.http11, .http2])
         }
