@@ -48,6 +48,8 @@ public struct EarlierVersion: Sendable, Hashable, Codable {
         guard !(isOwn && found.isAnother(than: validators)), !(isLastTry && (isSame || !isOwn && found.tellsVersions))
         else { return nil }
         let whose = isOwn ? "the origin" : "source \(self.source)"
+        // A total that is one too large, in parts alone, is a known mistake; no page has the tag of the file.
+        if isSame, size == count + 1 { return nil }
         if let size { return count < size ? "\(count) bytes, where \(whose) had \(size) before" : nil }
         // A body of the same version can't be shorter than the bytes that have come. A body without validators may be a next version that is somewhat smaller.
         guard let bytes, count < (isSame ? bytes : bytes / 2) else { return nil }

@@ -153,8 +153,17 @@ struct FileRemoval {
     }
 
     /// Deletes the file that was set aside if it is the wanted one. Otherwise links it back to its place, unless that is
-    /// taken by now. Returns what became of it.
+    /// taken by now. Returns what became of it. If it can't be deleted, it goes to the parts, where the next purge looks, whichever session's that is.
     private func settle(_ wanted: Wanted, from place: SinkPlace) throws(SystemError) -> RemovedFile {
+        do {
+            return try settleNow(wanted, from: place)
+        } catch {
+            try? own.handBack(wanted.aside, to: parts)
+            throw error
+        }
+    }
+
+    private func settleNow(_ wanted: Wanted, from place: SinkPlace) throws(SystemError) -> RemovedFile {
         guard try own.status(of: wanted.aside) != nil else { return .missing }
         let isIt = try isWanted(wanted.aside, in: own, wanted)
         if !isIt {

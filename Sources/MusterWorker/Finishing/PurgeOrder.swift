@@ -27,6 +27,10 @@ extension SinkDirectory {
     /// if the task had succeeded, otherwise `nil`. Throws if the sink is in trouble. Blocks.
     @discardableResult
     func purge(_ orders: [PurgeOrder]) throws(StorageError) -> [Result<RemovedFile?, StorageError>] {
+        try removing.withLock { _ throws(StorageError) in try purgeAlone(orders) }
+    }
+
+    private func purgeAlone(_ orders: [PurgeOrder]) throws(StorageError) -> [Result<RemovedFile?, StorageError>] {
         // Delete the parts first: a part without a name can't be put in place afterwards.
         try purge(upTo: Dictionary(orders.map { ($0.task, $0.version) }, uniquingKeysWith: max))
         var results: [Result<RemovedFile?, StorageError>] = orders.map { _ in .success(nil) }

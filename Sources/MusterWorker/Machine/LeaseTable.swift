@@ -35,8 +35,10 @@ struct HeldLease: Sendable {
     var takesSlotSince: Int64?
     /// Whether its job was started beyond the worker's slots.
     var isBeyondSlots = false
-    /// Whether its origin has answered, as far as the job has said.
-    var isAnswered = false
+    /// When its origin last brought something, as far as the job has said; `nil` before its answer.
+    var broughtAt: Int64?
+    /// The durable offset at that moment.
+    var brought: Int64 = 0
     /// Why it can't be given back although its job has ended; `nil` for all others.
     var unsettled: Unsettled?
     /// Whether its session is over.
@@ -112,16 +114,22 @@ struct LeaseTable: Sendable {
         }
     }
 
-    /// How many transfers began before a moment and have brought no answer.
-    func silentTransfers(since moment: Int64) -> Int {
+    /// How many transfers began before `start` and have brought no answer, or have brought hardly anything since `stop`.
+    func silentTransfers(since start: Int64, or stop: Int64) -> Int {
         leases.values.count { lease in
-            guard case .running = lease.phase, lease.kind == .fetch, !lease.isAnswered else { return false }
-            return lease.takesSlotSince.map { $0 <= moment } ?? false
+            guard case .running = lease.phase, lease.kind == .fetch else { return false }
+            return lease.broughtAt.map { $0 <= stop } ?? lease.takesSlotSince.map { $0 <= start } ?? false
         }
     }
 
-    /// Notes that an origin has answered.
-    mutating func noteAnswer(to name: LeaseName) { leases[name]?.isAnswered = true }
+    /// Notes that an origin has answered, or that more has come. Less than 8 KiB at a time is hardly anything.
+    mutating func noteAnswer(to name: LeaseName, offset: Int64?, now: Int64) {
+        guard let lease = leases[name] else { return }
+        let isMore = offset.map { $0 >= lease.brought + 8_192 } ?? false
+        guard lease.broughtAt == nil || isMore else { return }
+        leases[name]?.broughtAt = now
+        if let offset { leases[name]?.brought = offset }
+    }
 
     /// Notes that a lease can't be given back although its job has ended.
     mutating func setUnsettled(_ name: LeaseName, _ unsettled: Unsettled) {

@@ -9,7 +9,8 @@ extension WorkerMachine {
     }
 
     /// Whether the worker begins one more transfer beyond its slots: all are taken, three of four by transfers that last long, which may be those of few
-    /// groups (adr/0051). A transfer that waits for an answer takes nothing but a connection, so that one more may run for each.
+    /// groups (adr/0051). A transfer that waits for an answer, or has brought hardly anything for a while,
+    /// takes little but a connection, so that one more may run for each.
     func takesSpare(_ now: Int64) -> Bool {
         let counts = leases.counts
         guard takesWork, bound > 0, counts.inSlots >= configuration.slots, openFiles > 0 else { return false }
@@ -17,7 +18,10 @@ extension WorkerMachine {
         guard 4 * leases.slotsTaken(since: moment) >= 3 * configuration.slots else { return false }
         let more = counts.beyondSlots - configuration.transfersBeyondSlots
         return more < 0
-            || more < min(leases.silentTransfers(since: moment), configuration.silentTransfers)
+            || more
+                < min(
+                    leases.silentTransfers(since: moment, or: moment - configuration.sparePatience.wholeNanoseconds),
+                    configuration.silentTransfers)
     }
 
     /// How many more transfers may begin within the slots. A transfer beyond the slots never takes one: it would take it from a more urgent group.
@@ -141,7 +145,7 @@ extension WorkerMachine {
             tellEnd(end, of: name, speed: speed, now)
         case (.progress(let durable, let learned), .running), (.progress(let durable, let learned), .finishing),
             (.progress(let durable, let learned), .releasing):
-            leases.noteAnswer(to: name)
+            leases.noteAnswer(to: name, offset: durable?.offset, now: now)
             ledger.add(Report(lease: name, kind: .progress, durable: durable, learned: learned), now: now)
         case (.fetched, .running):
             noteTime(of: lease, now)

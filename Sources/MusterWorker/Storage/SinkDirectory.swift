@@ -46,6 +46,10 @@ final class SinkDirectory: Sendable {
 
     private let handles: Mutex<Handles>
     private let knownRevoked = Mutex<Set<SessionID>>([])
+    /// The file that the last probe has made in the session's own directory, until it is deleted.
+    private let leftProbe = Mutex<String?>(nil)
+    /// Held by whatever moves files that are to be deleted in and out of the session's own directory.
+    let removing = Mutex<Void>(())
 
     /// Begins a session in the directory at `path`: the session can put files in place and delete them from now on. The
     /// directory itself is never made: a missing one is most likely a file system that is not mounted. To be called
@@ -169,9 +173,15 @@ final class SinkDirectory: Sendable {
         try write()
     }
 
+    /// Another session may be the next one to delete a file that was set aside and could not be deleted: it looks among the parts. What was moved and
+    /// deleted before is durable after this.
     private func synchronizeNames() throws(StorageError) {
         do {
-            for directory in [try partsDirectory(), own] { try directory.descriptor.synchronize() }
+            let (own, parts) = (own, try partsDirectory())
+            try removing.withLock { _ throws(SystemError) in
+                for name in try own.names() where RemovedName.isOne(name) { try own.handBack(name, to: parts) }
+            }
+            for directory in [parts, own] { try directory.descriptor.synchronize() }
         } catch {
             throw .unavailable(.init("syncing the parts of \(path)", errno: error.number))
         }
@@ -192,19 +202,23 @@ final class SinkDirectory: Sendable {
     /// Checks whether the sink can be written.
     private func write() throws(StorageError) {
         do throws(SystemError) {
+            let own = own
             try own.refuseIfRemoved()
-            let directory = try partsDirectory()
-            let name = "probe.\(getpid()).\(UInt64.random(in: 0 ... .max))"
-            let (file, _) = try directory.file(name, creation: .always)
+            // A file that could not be deleted is the next probe's first work: they would pile up as long as that fails.
+            if let name = leftProbe.withLock({ $0 }) { _ = try own.remove(name) }
+            let name = "probe.\(madeParts.add(1, ordering: .relaxed).newValue)"
+            let (file, _) = try own.file(name, creation: .always)
+            leftProbe.withLock { $0 = name }
             do throws(SystemError) {
                 let page = [UInt8](repeating: 0x6d, count: Int(Self.probeBytes))
                 try file.write(page, at: 0)
                 try file.synchronizeData()
             } catch {
-                _ = try? directory.remove(name)
+                _ = try? own.remove(name)
                 throw error
             }
-            _ = try directory.remove(name)
+            _ = try own.remove(name)
+            leftProbe.withLock { $0 = nil }
             _ = try? home.makeDirectory(Self.spareName)
         } catch {
             throw error.inSink("probing \(path)")

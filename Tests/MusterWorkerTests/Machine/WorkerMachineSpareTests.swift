@@ -6,9 +6,22 @@ import Testing
 
 /// The transfers that a worker begins beyond its slots (I19, adr/0051).
 @Suite struct WorkerMachineSpareTests {
-    /// The first byte of a lease comes.
+    /// Bytes of a lease come: the more, the later it is.
     private static func bring(_ harness: inout MachineHarness, _ number: Int64) {
-        harness.feed(.job(lease(number).name, .progress(DurablePrefix(offset: 1, crc: 1), nil)))
+        let offset = harness.now / 100_000 - 10_000_000 + 1
+        harness.feed(.job(lease(number).name, .progress(DurablePrefix(offset: offset, crc: 1), nil)))
+    }
+
+    /// Lets time pass while bytes of leases come every two seconds.
+    private static func passBringing(
+        _ harness: inout MachineHarness, _ numbers: ClosedRange<Int64>, seconds: Int
+    ) -> [MachineEffect] {
+        var effects: [MachineEffect] = []
+        for _ in 0..<seconds / 2 {
+            effects += harness.passAnswering(.seconds(2))
+            for number in numbers { bring(&harness, number) }
+        }
+        return effects
     }
 
     /// Another group may wait for a slot (I19).
@@ -24,7 +37,7 @@ import Testing
         #expect(harness.answer(sync, [lease(3)]).started == [lease(3).name])
         Self.bring(&harness, 3)
         #expect(harness.machine.room == 0)
-        #expect(harness.passAnswering(.seconds(20)).syncs.allSatisfy { $0.spare == nil }, "one alone")
+        #expect(Self.passBringing(&harness, 1...3, seconds: 20).syncs.allSatisfy { $0.spare == nil }, "one alone")
         #expect(harness.end(lease(3), done()).syncs.last?.spare == true, "the next one may follow at once")
         harness.end(lease(1), done())
         #expect(harness.machine.room == 1)
@@ -57,6 +70,7 @@ import Testing
         harness.passAnswering(.seconds(10))
         var sync = harness.pass(.seconds(8)).syncs.last
         for number in 5...6 as ClosedRange<Int64> {
+            for brought in 1..<number { Self.bring(&harness, brought) }
             #expect(sync?.spare == true && sync?.room == 0)
             let news = harness.answer(sync, [lease(number)])
             #expect(news.started == [lease(number).name])
@@ -70,5 +84,25 @@ import Testing
         #expect(harness.machine.room == 1)
         harness.end(lease(5), done())
         #expect(harness.machine.room == 1)
+    }
+
+    /// An origin that sends a byte now and then holds up no more than one that sends nothing (I19).
+    @Test func transferThatBringsHardlyAnythingCountsLikeOneThatWaits() {
+        var harness = MachineHarness(slots: 2)
+        harness.answer(harness.open(), [lease(1), lease(2)])
+        _ = Self.passBringing(&harness, 1...2, seconds: 20)
+        harness.answer(harness.pass(.seconds(8)).syncs.last, [lease(3)])
+        Self.bring(&harness, 3)
+        #expect(Self.passBringing(&harness, 1...3, seconds: 10).syncs.allSatisfy { $0.spare == nil }, "one alone")
+        let offset = harness.now / 100_000
+        for second in 1...12 as ClosedRange<Int64> {
+            harness.passAnswering(.seconds(1))
+            for number in 1...2 as ClosedRange<Int64> {
+                let drop = DurablePrefix(offset: offset + second, crc: 1)
+                harness.feed(.job(lease(number).name, .progress(drop, nil)))
+            }
+            Self.bring(&harness, 3)
+        }
+        #expect(harness.pass(.seconds(8)).syncs.last?.spare == true)
     }
 }
