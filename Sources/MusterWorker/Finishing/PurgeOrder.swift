@@ -1,4 +1,5 @@
 import MusterCore
+import Synchronization
 
 /// What a purge lease asks for: to delete everything of a task, or of its content up to some version.
 struct PurgeOrder: Hashable, Sendable {

@@ -164,12 +164,13 @@ struct ResponseVerdictTests {
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isPage)
     }
 
-    /// Row 27: the same holds for an answer that repeats a strong tag, which a version with another size can't have (row 6).
-    @Test(arguments: [("\"v\"", true), ("\"w\"", false)])
-    func smallerBodyUnderTheSameStrongTagIsNoNewVersion(etag: String, isDoubted: Bool) {
+    /// Row 27: the same holds for an answer that repeats a strong tag, which a version with another size can't have (row 6). But a total that is one too
+    /// large, in parts, is a known mistake of origins.
+    @Test(arguments: [("\"v\"", 500, true), ("\"v\"", 998, true), ("\"v\"", 999, false), ("\"w\"", 500, false)])
+    func smallerBodyUnderTheSameStrongTagIsNoNewVersion(etag: String, size: Int, isDoubted: Bool) {
         let question = FetchQuestion(
             range: nil, planned: false, known: Representation(), earlier: EarlierVersion(size: 1_000, etag: "\"v\""))
-        let headers = ["ETag: \(etag)", "Content-Length: 500"]
+        let headers = ["ETag: \(etag)", "Content-Length: \(size)"]
         let row = OriginRow(27, "less", 200, headers, to: question, .refuse(.network))
         #expect((Outcome(ResponseVerdict.judge(row.facts, to: question)) == .refuse(.network)) == isDoubted)
     }

@@ -189,4 +189,27 @@ import Testing
             #expect(!scratch.exists("a"))
         }
     }
+
+    /// A call of the purge fails, whichever: another session's purge finds what is left. If it could not be given back at once, the session's next probe
+    /// does that (I13).
+    @Test func purgeOfAnotherSessionFinishesOneThatFailed() async throws {
+        var isOver = false
+        for step in 0..<60 where !isOver {
+            try await ScratchSink.with { scratch in
+                try scratch.makePart(1, Self.bytes)
+                #expect(try await scratch.finalizer.finalize(try scratch.order(1, path: "a", Self.bytes)).isInPlace)
+                let kernel = FaultyKernel(.failure(EIO), at: step)
+                guard let sink = try? scratch.begin(2, on: kernel) else { return }
+                let order = try order(1, size: Int64(Self.bytes.count))
+                let isDone = (try? sink.purge([order]).first?.get()) != nil
+                if (try? sink.probe()) == nil { try sink.probe() }
+                isOver = !kernel.hasCome
+                let again = try scratch.sink.purge([order]).first?.get()
+                #expect(again == .deleted || isDone || !scratch.exists("a"), "step \(step)")
+                #expect(try scratch.fileNames() == [] && scratch.partNames() == [], "step \(step)")
+                #expect(try sink.own.names() == [], "step \(step)")
+            }
+        }
+        #expect(isOver)
+    }
 }
