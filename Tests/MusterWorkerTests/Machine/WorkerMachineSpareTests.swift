@@ -35,7 +35,7 @@ import Testing
         let sync = harness.pass(.seconds(8)).syncs.last
         #expect(sync?.spare == true && sync?.room == 0)
         #expect(harness.answer(sync, [lease(3)]).started == [lease(3).name])
-        Self.bring(&harness, 3)
+        for number in 1...3 as ClosedRange<Int64> { Self.bring(&harness, number) }
         #expect(harness.machine.room == 0)
         #expect(Self.passBringing(&harness, 1...3, seconds: 20).syncs.allSatisfy { $0.spare == nil }, "one alone")
         #expect(harness.end(lease(3), done()).syncs.last?.spare == true, "the next one may follow at once")
@@ -70,12 +70,13 @@ import Testing
         harness.passAnswering(.seconds(10))
         var sync = harness.pass(.seconds(8)).syncs.last
         for number in 5...6 as ClosedRange<Int64> {
-            for brought in 1..<number { Self.bring(&harness, brought) }
             #expect(sync?.spare == true && sync?.room == 0)
             let news = harness.answer(sync, [lease(number)])
             #expect(news.started == [lease(number).name])
             sync = news.syncs.last ?? harness.pass(.seconds(8)).syncs.last
         }
+        for number in 1...6 as ClosedRange<Int64> { Self.bring(&harness, number) }
+        sync = harness.passAnswering(.seconds(2)).syncs.last
         #expect(sync != nil && sync?.spare == nil, "two at most")
         sync = harness.end(lease(6), done()).syncs.last
         #expect(sync?.spare == true && sync?.room == 0)
@@ -92,7 +93,7 @@ import Testing
         harness.answer(harness.open(), [lease(1), lease(2)])
         _ = Self.passBringing(&harness, 1...2, seconds: 20)
         harness.answer(harness.pass(.seconds(8)).syncs.last, [lease(3)])
-        Self.bring(&harness, 3)
+        for number in 1...3 as ClosedRange<Int64> { Self.bring(&harness, number) }
         #expect(Self.passBringing(&harness, 1...3, seconds: 10).syncs.allSatisfy { $0.spare == nil }, "one alone")
         let offset = harness.now / 100_000
         for second in 1...12 as ClosedRange<Int64> {
