@@ -135,9 +135,7 @@ extension StoreModel {
     /// Removes tasks or the whole group; returns `false` if other groups wait for it.
     mutating func remove(_ name: String, keys: [String]?, deletingFiles: Bool) -> Bool {
         guard let group = groups[name] else { return true }
-        let isInUse = groups.values.contains {
-            $0.prerequisites[name]?.isSatisfied == false && !$0.state.isTerminal
-        }
+        let isInUse = groups.values.contains { $0.prerequisites[name]?.isSatisfied == false }
         if keys == nil, isInUse { return false }
         for place in chosen(name, keys, Set(TaskState.allCases)) {
             drop(place)
