@@ -110,7 +110,7 @@ BEGIN
             ELSE 'pending' END,
         settled_at = CASE
             WHEN p_result = 'delivered' OR p_result = 'failed' AND p_wait IS NULL THEN statement_timestamp() END,
-        attempts = d.attempts + (p_result <> 'released')::integer,
+        attempts = d.attempts + CASE WHEN p_result IN ('delivered', 'failed') THEN 1 ELSE 0 END,
         next_at = CASE
             WHEN p_result = 'failed' AND p_wait IS NOT NULL THEN greatest(
                 statement_timestamp() + p_wait,
