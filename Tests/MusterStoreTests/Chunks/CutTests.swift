@@ -88,8 +88,8 @@ import Testing
 
     /// Small files bring no bytes that are reported before their end, so that lanes don't show what they were served: a file that always breaks off
     /// took all lanes but one from the other files of its origin (I19).
-    @Test(arguments: [(0, 4), (6, 6), (9, 9), (99, 16)] as [(Int32, Int)])
-    func allowanceIsNotBelowWhatAWorkerSawTheOriginServeAtOnce(served: Int32, allowance: Int) async throws {
+    @Test(arguments: [(0, 4), (6, 6), (9, 9), (99, 16)] as [(Int32, Int32)])
+    func allowanceIsNotBelowWhatAWorkerSawTheOriginServeAtOnce(served: Int32, allowance: Int32) async throws {
         try await StoreFixture.run { fixture in
             try await fixture.makeGroup("g", Wanted.many(4, size: 100_000))
             var worker = try await fixture.makeWorker()
