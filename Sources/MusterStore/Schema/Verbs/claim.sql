@@ -21,12 +21,12 @@ BEGIN
     -- The sessions that may be granted anything: alive, not draining, and asking with their newest sync.
     PERFORM s.id FROM sessions s WHERE s.id = ANY (p_sessions) ORDER BY s.id FOR NO KEY UPDATE;
     SELECT array_agg(s.id ORDER BY s.id),
-        array_agg(least(r.room + r.ahead, p_policy.session_cap - (SELECT count(*) FROM leases l WHERE l.session_id = s.id))::integer
-            ORDER BY s.id),
-        array_agg(r.room ORDER BY s.id), array_agg(s.id ORDER BY s.id) FILTER (WHERE r.spare AND r.room = 0)
+        array_agg(least(r.room + r.ahead, p_policy.session_cap - h.held)::integer ORDER BY s.id),
+        array_agg(r.room ORDER BY s.id), array_agg(s.id ORDER BY s.id) FILTER (WHERE r.spare AND r.room = 0 AND h.held < p_policy.session_cap)
     INTO v_ids, v_rooms, v_lanes, v_spare
     FROM unnest(p_sessions, p_sequences, p_rooms, p_ahead, p_spare) AS r (session_id, sequence, room, ahead, spare)
     JOIN sessions s ON s.id = r.session_id
+    CROSS JOIN LATERAL (SELECT count(*) AS held FROM leases l WHERE l.session_id = s.id) AS h
     WHERE s.sequence = r.sequence AND NOT s.draining AND s.expires_at > statement_timestamp();
 
     c.origin_cap := p_policy.origin_cap;
