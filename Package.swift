@@ -24,17 +24,13 @@ func rules(of name: String) -> [SwiftSetting] {
 
 /// A target of our own: all of them are compiled by the same rules.
 func library(
-    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource] = []
+    _ name: String, _ dependencies: [Target.Dependency], plugins: [Target.PluginUsage] = []
 ) -> Target {
-    .target(
-        name: name, dependencies: dependencies, exclude: exclude, resources: resources.isEmpty ? nil : resources,
-        swiftSettings: rules(of: name))
+    .target(name: name, dependencies: dependencies, swiftSettings: rules(of: name), plugins: plugins)
 }
 
-/// SQL that is compiled into the program: `MusterStore/Schema/Schema.swift` names it again.
-func scripts(_ folder: String, _ names: [String]) -> [Resource] {
-    names.map { .embedInCode("\(folder)/\($0).sql") }
-}
+/// Compiles SQL and YAML files of a target into it.
+let embedTexts = Target.PluginUsage.plugin(name: "EmbedTexts")
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: "\(name)Tests", dependencies: dependencies, swiftSettings: rules(of: "\(name)Tests"))
@@ -87,6 +83,11 @@ let package = Package(
         .package(url: "https://github.com/swiftlang/swift-subprocess", exact: "1.0.2"),
     ],
     targets: [
+        // A plugin of the build, and the program that it starts.
+        .plugin(
+            name: "EmbedTexts", capability: .buildTool(), dependencies: ["embed-texts"], path: "Sources/EmbedTexts"),
+        .executableTarget(name: "embed-texts", swiftSettings: settings),
+
         // The C libraries: module maps and typed wrappers of variadic calls, nothing else.
         .systemLibrary(name: "CCodings", providers: [.apt(["libbrotli-dev", "libisal-dev", "libzstd-dev"])]),
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -109,18 +110,7 @@ let package = Package(
         // The coordinator never imports curl, the worker never imports the store.
         library(
             "MusterStore", ["MusterCore", "MusterPostgres", crypto, logging],
-            resources: scripts(
-                "Schema/Tables", ["0001_groups", "0002_leasing", "0003_events", "0004_requests", "0005_checks"])
-                + scripts(
-                    "Schema/Verbs",
-                    [
-                        "additions", "answers", "budgets", "chains", "checks", "chunks", "claim", "clock", "completion",
-                        "conditions", "cuts", "deadlines", "deliveries", "events", "failures", "findings", "grants",
-                        "incarnation", "ladder", "lanes", "limits", "mirrors", "once", "origins", "outages", "paths",
-                        "preemption", "purges", "questions", "repairs", "reports", "requests", "returns", "reuse",
-                        "sessions", "shares", "sharing", "slices", "stragglers", "verbs", "wholeness", "windows",
-                    ])
-                + scripts("Schema", ["plans"])),
+            plugins: [embedTexts]),
         // What the store is to do, in dictionaries: tests compare the database with it, and the simulation has it in the database's place.
         library("MusterStoreModel", ["MusterCore", "MusterStore"]),
         library(
@@ -129,7 +119,7 @@ let package = Package(
                 "MusterCore", "MusterAPI", "MusterStore", "MusterPostgres", "MusterSystem", crypto, hummingbird,
                 logging, metrics, nio, serviceLifecycle,
             ],
-            resources: [.embedInCode("HTTP/openapi.yaml")]),
+            plugins: [embedTexts]),
         library(
             "MusterWorker",
             [

@@ -92,7 +92,7 @@ import Yams
     private let description: APIDescription
 
     init() throws {
-        description = try APIDescription(yaml: String(decoding: PackageResources.openapi_yaml, as: UTF8.self))
+        description = try APIDescription(yaml: EmbeddedTexts.files["HTTP/openapi.yaml", default: ""])
     }
 
     @Test func operationsAreTheRoutes() throws {

@@ -40,8 +40,9 @@ struct API: Sendable {
             try await store.ping()
             return Answer.text("ready\n")
         }
+        let description = EmbeddedTexts.files["HTTP/openapi.yaml", default: ""]
         router.get("openapi.yaml") { _, _ in
-            Answer.text(String(decoding: PackageResources.openapi_yaml, as: UTF8.self), type: "application/yaml")
+            Answer.text(description, type: "application/yaml")
         }
         router.group().add(middleware: AccessMiddleware(check: check, access: .admin)).get("metrics") { _, _ in
             Answer.text(metrics.render(), type: "text/plain; version=0.0.4; charset=utf-8")

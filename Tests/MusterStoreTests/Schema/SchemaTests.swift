@@ -10,9 +10,9 @@ import Testing
     private static let folder = repository + "/Sources/MusterStore/Schema"
     private static let repository = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
 
-    @Test(arguments: ["Tables", "Verbs"])
-    func everyFileIsRegisteredInTheOrderOfItsName(folder: String) throws {
-        let scripts = folder == "Tables" ? Schema.tables : Schema.verbs
+    @Test(arguments: ["Tables", "Verbs", "Plans"])
+    func everyFileIsAScriptInTheOrderOfItsName(folder: String) throws {
+        let scripts = ["Tables": Schema.tables, "Verbs": Schema.verbs, "Plans": Schema.plans][folder, default: []]
         let files = try FileManager.default.contentsOfDirectory(atPath: "\(Self.folder)/\(folder)").sorted()
         #expect(scripts.map { "\($0.name).sql" } == files)
         for script in scripts {
