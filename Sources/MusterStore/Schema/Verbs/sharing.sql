@@ -73,13 +73,14 @@ $$;
 
 -- The turns of groups in one round, the least served first: how many leases each wants (`want`) and what they may bring in bytes
 -- (`allowance`; NULL where no other group competes). p_left leases are free. The groups are filled up to the level at which the k least
--- served ones use all that is free; the lowest such level is the right one, since any further group only takes from it.
+-- served ones use all that is free; the lowest such level is the right one, since any further group only takes from it. A turn is an eighth of what
+-- is free at least (adr/0008): with a thousand groups, turns of one lease each would make a claim pay for each of them.
 CREATE FUNCTION group_turns(p_hungry bigint[], p_left integer) RETURNS TABLE (
     id bigint, name text, max_connections integer, mean bigint, rate bigint, mixes boolean, want integer, allowance double precision
 )
 LANGUAGE sql STABLE AS $$
-    SELECT f.id, f.name, f.max_connections, f.mean, f.rate, f.mixes, least(p_left, ceil((f.level - f.ahead) / f.cost))::integer,
-        CASE WHEN f.others > 0 THEN (f.level - f.ahead) * f.weight END
+    SELECT f.id, f.name, f.max_connections, f.mean, f.rate, f.mixes, least(p_left, ceil(t.size / f.cost))::integer,
+        CASE WHEN f.others > 0 THEN t.size * f.weight END
     FROM (
         SELECT p.*, min((p_left + p.ahead_sum) / p.chunks_sum) OVER () AS level
         FROM (
@@ -100,6 +101,7 @@ LANGUAGE sql STABLE AS $$
             WINDOW w AS (ORDER BY h.ahead, h.id)
         ) AS p
     ) AS f
+    CROSS JOIN LATERAL (SELECT greatest(f.level - f.ahead, ceil(p_left / 8.0) * f.cost) AS size) AS t
     WHERE f.ahead < f.level ORDER BY f.ahead, f.id
 $$;
 
