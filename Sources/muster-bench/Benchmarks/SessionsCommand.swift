@@ -74,14 +74,20 @@ private struct Crowd: Sendable {
     func watch(isBusy: Bool) async throws -> Sample {
         let times = Times()
         return try await withThrowingTaskGroup(of: Void.self) { workers in
-            let (opened, continuation) = AsyncStream<Void>.makeStream()
+            let (opened, continuation) = AsyncThrowingStream<Void, any Error>.makeStream()
             for index in 0..<count {
                 workers.addTask {
-                    try await work("crowd-\(index)", isBusy: isBusy, times) { continuation.yield() }
+                    do {
+                        try await work("crowd-\(index)", isBusy: isBusy, times) { continuation.yield() }
+                    } catch {
+                        // The measurement ends, since not all sessions can be open.
+                        continuation.finish(throwing: error)
+                        throw error
+                    }
                 }
             }
             var left = count
-            for await _ in opened {
+            for try await _ in opened {
                 left -= 1
                 if left == 0 { break }
             }
