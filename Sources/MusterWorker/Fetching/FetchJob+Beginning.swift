@@ -101,6 +101,7 @@ extension FetchJob {
         }
         // Before the jobs are woken that wait for an answer.
         noteWitness(request, plan, isOver: false)
+        noteSilentLimit(plan, visit)
         context.conduct.enter(origin, visit)
         if let part { context.conduct.enter(part) }
         // Before the answer is reported, which may lead to a request to shrink the chunk.

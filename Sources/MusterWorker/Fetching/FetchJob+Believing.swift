@@ -19,6 +19,8 @@ struct Arrival: Sendable {
     var isElsewhere = false
     /// Whether a refusal came while the origin served nothing.
     var isUnserved = false
+    /// Whether a request for it was given up since it was silent while others were answered.
+    var wasSilent = false
 }
 
 /// A body that is larger than the one before, with its content as far as that was read.

@@ -195,10 +195,10 @@ extension FetchJob {
     }
 
     /// Checks now and then, after a file has come, whether the origin serves a file more than once. This is done if the first request brought all of the
-    /// file, and if that is not known yet: without it, a later refusal of a witness shows nothing.
+    /// file, and if that is not known yet: without it, a later refusal of a witness shows nothing, and a silent request is not made once more.
     func seeWhetherServedAgain(_ plan: FetchPlan) async {
         guard lease.asksForAll == true, plan.isWholeFile, let address, control.wish == .work,
-            let witness = context.witnesses.fileCame(address)
+            let witness = context.witnesses.fileCame(address, besideOthers: context.conduct.leavesMany(origin))
         else { return }
         // A page may come in its place.
         guard case .served = await testimony(of: witness, status: 200, patience: Self.timeToSee) else { return }

@@ -125,7 +125,12 @@ struct FetchJob: Sendable {
         let origin = origin
         if let step = await provePositions(question, &plan, settings) { return step }
         guard let visit = await context.conduct.admit(origin, for: control) else { return .stopped }
-        let request = request(question, plan, settings, redirects, budgets)
+        if let step = stepAtSilentLimit(&plan) {
+            _ = context.conduct.isOver(visit, origin)
+            return step
+        }
+        var request = request(question, plan, settings, redirects, budgets)
+        let looks = Self.dividePatience(of: &request)
         let transfer = FetchTransfer(
             question,
             plan: plan,
@@ -137,7 +142,9 @@ struct FetchJob: Sendable {
             leavesSlow: { hasStopped in
                 (hasStopped || control.bound.agreedEnd == nil) && context.conduct.isFasterPlainly(origin)
             },
-            mayBeOnly: { [plan] in plan.mayBeOnly && !context.witnesses.servesAgain(origin) }
+            mayBeOnly: { [plan] in plan.mayBeOnly && !context.witnesses.servesAgain(origin) },
+            looks: looks,
+            isOvertaken: { [plan] in isOvertaken(visit, plan, looks) }
         )
         let before = writer.offset
         let isBeyondEnd = plan.doubtsEnd && before == plan.end
@@ -152,12 +159,13 @@ struct FetchJob: Sendable {
             if let part { context.conduct.leave(part) }
             noteWitness(request, ending.plan, came: writer.offset, isOver: true)
         }
-        noteSilence(ending, to: question)
+        if !ending.wasOvertaken { noteSilence(ending, to: question) }
         let isShared = context.conduct.isBusy(origin)
         let asked = plan
         plan = ending.plan
         (plan.arrival.request, plan.arrival.visit, plan.arrival.isShared) = (request, visit, wasShared)
         plan.answer = OriginAnswer(ending.head, ending.outcome)
+        if let step = stepAfterSilence(ending, &plan) { return step }
         // An origin that breaks off while other files come from it is up. An origin that accepts no connection may have gone down a moment ago.
         if isShared, ending.outcome.isBrokenOff { plan.answer?.wasUnanswered = false }
         if noteProtocol(ending, of: request, settings, asked, &plan) { return .again }

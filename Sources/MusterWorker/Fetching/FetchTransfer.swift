@@ -24,6 +24,8 @@ final class FetchTransfer: TransferHandler {
         let plan: FetchPlan
         /// Whether it was cut because a plain GET is faster.
         let wasCutForPlain: Bool
+        /// Whether it was given up since it was silent while others were answered.
+        let wasOvertaken: Bool
 
         /// Whether a body was taken.
         var wasAccepted: Bool {
@@ -62,6 +64,9 @@ final class FetchTransfer: TransferHandler {
         /// How far the body was when the time of a limit last ended, and for how many of these times in a row nothing, or hardly anything, came.
         var patience: (offset: Int64, times: Int) = (0, 0)
         var wasCutForPlain = false
+        /// How often the time for the first byte has ended without one.
+        var silences = 0
+        var wasOvertaken = false
         var judgement = Judgement.waiting
         var head: ResponseHead?
         /// How many bytes of the body still come that are stored already.
@@ -78,6 +83,8 @@ final class FetchTransfer: TransferHandler {
     private let waited: @Sendable (any TransferLoop) -> Void
     private let leavesSlow: @Sendable (_ hasStopped: Bool) -> Bool
     private let mayBeOnly: @Sendable () -> Bool
+    private let looks: Int
+    private let isOvertaken: @Sendable () -> Bool
     private let state: Mutex<State>
     /// Set when a body was accepted whose content is stored decoded.
     private let decoded = Mutex<DecodedBody?>(nil)
@@ -91,6 +98,8 @@ final class FetchTransfer: TransferHandler {
     ///   - waited: told each second that there is no answer, with the loop that the transfer runs on.
     ///   - leavesSlow: whether a body that is doubted for its speed, and comes slowly or has stopped, is to be left for a plain GET.
     ///   - mayBeOnly: whether the request may be the only one that is served, so that it has more than the usual patience.
+    ///   - looks: how many of the request's times for the first byte the usual patience has.
+    ///   - isOvertaken: whether a silent request is given up at the end of such a time, since others are answered.
     init(
         _ question: FetchQuestion,
         plan: FetchPlan,
@@ -100,7 +109,9 @@ final class FetchTransfer: TransferHandler {
         received: @escaping @Sendable (Int) -> Void,
         waited: @escaping @Sendable (any TransferLoop) -> Void = { _ in },
         leavesSlow: @escaping @Sendable (_ hasStopped: Bool) -> Bool = { _ in false },
-        mayBeOnly: @escaping @Sendable () -> Bool = { false }
+        mayBeOnly: @escaping @Sendable () -> Bool = { false },
+        looks: Int = 1,
+        isOvertaken: @escaping @Sendable () -> Bool = { false }
     ) {
         self.question = question
         self.writer = writer
@@ -110,6 +121,8 @@ final class FetchTransfer: TransferHandler {
         self.waited = waited
         self.leavesSlow = leavesSlow
         self.mayBeOnly = mayBeOnly
+        self.looks = looks
+        self.isOvertaken = isOvertaken
         state = Mutex(State(plan: plan))
     }
 
@@ -231,17 +244,24 @@ final class FetchTransfer: TransferHandler {
     func isTooSlow() -> Bool {
         let offset = writer.offset
         let mayBeOnly = mayBeOnly()
+        let isOvertaken = state.withLock { $0.head == nil } && isOvertaken()
         let (isOver, hasStopped) = state.withLock { state -> (Bool?, Bool) in
+            guard state.head != nil else {
+                state.silences += 1
+                let most = looks * (mayBeOnly ? FetchPlan.timesOfOnly(beforeHead: true) : 1)
+                state.wasOvertaken = isOvertaken
+                return (state.wasOvertaken || state.silences >= most, false)
+            }
             // A body that has kept its pace is tolerated for as long as any other.
-            let isPaced = state.head != nil && state.plan.pace(from: question.range?.start ?? 0) != nil
+            let isPaced = state.plan.pace(from: question.range?.start ?? 0) != nil
             let times =
                 mayBeOnly
-                ? FetchPlan.timesOfOnly(beforeHead: state.head == nil)
+                ? FetchPlan.timesOfOnly(beforeHead: false)
                 : isPaced && state.plan.hasKeptPace(at: offset) ? FetchPlan.timesOfPace : 1
             guard let before = state.slowness, let limit = state.lowSpeed, !state.plan.ladder.isServedPlainly else {
                 let over = isPaced ? state.plan.secondsOfPace : state.lowSpeed?.over.components.seconds
                 let least = (state.lowSpeed?.bytesPerSecond ?? 0) * (over ?? 0)
-                let isSilent = state.head == nil || offset - state.patience.offset < max(1, least)
+                let isSilent = offset - state.patience.offset < max(1, least)
                 state.patience = (offset, isSilent ? state.patience.times + 1 : 1)
                 return (state.patience.times >= times, false)
             }
@@ -267,7 +287,7 @@ final class FetchTransfer: TransferHandler {
         let (ending, waiter) = state.withLock { state in
             let ending = Ending(
                 judgement: state.judgement, outcome: outcome, head: state.head, plan: state.plan,
-                wasCutForPlain: state.wasCutForPlain)
+                wasCutForPlain: state.wasCutForPlain, wasOvertaken: state.wasOvertaken)
             state.ending = ending
             defer { state.waiter = nil }
             return (ending, state.waiter)

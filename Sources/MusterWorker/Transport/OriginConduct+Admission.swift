@@ -57,6 +57,36 @@ extension OriginConduct {
         return state.withLock { $0.together.value(of: origin, at: moment) } != nil
     }
 
+    /// Whether the origin has answered a request that was made as late as this one, in a quarter of the time that this one has waited or less. That time
+    /// is ten seconds at least.
+    func answersOthers(than visit: Visit, of origin: String) -> Bool {
+        let moment = now()
+        guard let last = state.withLock({ $0.answered.value(of: origin, at: moment) }) else { return false }
+        let time = moment - visit.begin
+        return time >= Self.timeToBeOvertaken && last.begin >= visit.begin - Self.togetherTime && last.time <= time / 4
+    }
+
+    /// Whether a silent request may be made once more now: one at a time of each origin, since what it shows holds for the others.
+    func mayRepeat(_ origin: String) -> Bool {
+        let moment = now()
+        return state.withLock { state in
+            guard state.repeating.value(of: origin, at: moment) == nil else { return false }
+            state.repeating.note((), of: origin, until: moment + Self.timeToBeOvertaken)
+            return true
+        }
+    }
+
+    /// How long a request is silent before others can overtake it, in nanoseconds.
+    static let timeToBeOvertaken: Int64 = 10_000_000_000
+
+    /// Whether many requests wait for the origin's answer.
+    func leavesMany(_ origin: String) -> Bool {
+        state.withLock { $0.asking[origin]?.unanswered.count ?? 0 } >= Self.many
+    }
+
+    /// So many requests that wait are more than a line that is used for one after the other.
+    private static let many = 3
+
     /// Waits until no job asks anything of the origin, for some seconds at most: the next request is then made alone.
     func becomesIdle(_ origin: String, for control: LeaseControl) async {
         let deadline = SteadyClock.now + Self.aloneTime

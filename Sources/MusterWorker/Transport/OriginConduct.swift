@@ -66,6 +66,9 @@ final class OriginConduct: Sendable {
         var positioned = Remembered<Void>()
         /// What origins have served lately.
         var served = Remembered<ServedAtOnce>()
+        /// Of the requests that origins have answered, the last one that was made: when it was made, and how long its answer took.
+        var answered = Remembered<(begin: Int64, time: Int64)>()
+        var repeating = Remembered<Void>()
         /// Origins that were silent lately, whatever they were asked for.
         var silent = Remembered<Void>()
 
@@ -94,6 +97,9 @@ final class OriginConduct: Sendable {
         /// Notes that a request is answered with a body. If it was under way beside another one for so long that both have met at the origin, the origin
         /// serves overlapping requests.
         mutating func answer(_ visit: Visit, of origin: String, at moment: Int64) {
+            if answered.value(of: origin, at: moment).map({ $0.begin <= visit.begin }) ?? true {
+                answered.note((visit.begin, moment - visit.begin), of: origin)
+            }
             let latest = moment - OriginConduct.togetherTime
             guard let asked = asking[origin]?.unanswered.removeValue(forKey: visit.number), asked <= latest,
                 asking[origin]?.unanswered.values.contains(where: { $0 <= latest }) == true
@@ -127,7 +133,7 @@ final class OriginConduct: Sendable {
     /// How long to wait for answers that other jobs have asked for.
     private static let answerTime: Duration = .milliseconds(250)
     /// Two requests that have both waited this long for their answers have met at the origin, in nanoseconds: the network delays none for as long.
-    private static let togetherTime: Int64 = 250_000_000
+    static let togetherTime: Int64 = 250_000_000
     /// After this many files that were refused alone, other files are taken to be refused for themselves, too.
     static let aloneToBelieve = 3
 

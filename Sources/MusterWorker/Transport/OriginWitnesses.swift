@@ -128,15 +128,16 @@ final class OriginWitnesses: Sendable {
     }
 
     /// Counts a file that came with its first request. Returns the witness to ask for once more, to see whether the origin serves a file more than once:
-    /// after a few files, and each time after twice as many, until a witness was served.
-    func fileCame(_ source: SourceURL) -> Witness? {
+    /// after a few files, or the first one if many other requests wait for answers, and each time after twice as many, until a witness was served.
+    func fileCame(_ source: SourceURL, besideOthers: Bool = false) -> Witness? {
         let moment = now()
         let count = state.withLock { state in
             let count = (state.files.value(of: source.origin, at: moment) ?? 0) + 1
             state.files.note(count, of: source.origin)
             return count
         }
-        guard count >= Self.filesToTryAgain, count & (count - 1) == 0, !servesAgain(source.origin) else { return nil }
+        guard besideOthers || count >= Self.filesToTryAgain, count & (count - 1) == 0, !servesAgain(source.origin)
+        else { return nil }
         return witnesses(for: source) { _ in true }.first { $0.usableFrom <= moment }
     }
 

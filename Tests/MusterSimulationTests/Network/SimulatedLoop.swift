@@ -15,6 +15,8 @@ final class SimulatedLoop: TransferLoop {
         /// Whether a turn of it is due, so that no other one may be added.
         var isDue = false
         let began: Int64
+        /// How often the time to the first byte has ended, and was extended.
+        var silences: Int64 = 0
         /// The number of the transfer in the loop.
         let number: UInt64
     }
@@ -110,8 +112,11 @@ final class SimulatedLoop: TransferLoop {
             // The origin is silent: the time to the first byte ends.
             let detail = TransferError.Detail(code: 0, message: "no answer")
             let patience = transfer.request.firstByteTimeout.components.seconds * 1_000_000_000
-            if process.simulation.now - transfer.began >= patience {
-                return end(id, .failed(.firstByteTimeout(detail), transfer.statistics))
+            if process.simulation.now - transfer.began >= patience * (1 + transfer.silences) {
+                guard !transfer.handler.isTooSlow() else {
+                    return end(id, .failed(.firstByteTimeout(detail), transfer.statistics))
+                }
+                state.withLock { $0.transfers[id]?.silences += 1 }
             }
             _ = transfer.handler.stalled()
             return takeTurn(id, after: 1_000...1_000)

@@ -36,6 +36,25 @@ import Testing
         #expect(!conduct.isServing("a"))
     }
 
+    /// A request that was made as late, and whose answer took a quarter of that time or less.
+    @Test func requestIsOvertakenByOthersThatAreAnsweredSooner() {
+        let now = Mutex<Int64>(0)
+        let conduct = OriginConduct { now.withLock { $0 } }
+        let earlier = conduct.ask("a")
+        now.withLock { $0 += 1_000_000_000 }
+        let visit = conduct.ask("a")
+        conduct.enter("a", earlier)
+        now.withLock { $0 += 10_000_000_000 }
+        #expect(!conduct.answersOthers(than: visit, of: "a"), "the other one was made before")
+        let later = conduct.ask("a")
+        now.withLock { $0 += 5_000_000_000 }
+        conduct.enter("a", later)
+        #expect(!conduct.answersOthers(than: visit, of: "a"), "a third of the time")
+        now.withLock { $0 += 5_000_000_000 }
+        #expect(conduct.answersOthers(than: visit, of: "a"))
+        #expect(!conduct.answersOthers(than: visit, of: "b"))
+    }
+
     @Test func mannerAndTrustInConnectionsAreRememberedForTenMinutes() {
         let now = Mutex<Int64>(0)
         let conduct = OriginConduct { now.withLock { $0 } }
